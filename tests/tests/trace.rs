@@ -12,7 +12,7 @@ use mini::runtime::{Builder, Handle, Runtime};
 use mini::sync::oneshot;
 use mini::task::{self, yield_now};
 use mini::time::{Duration, sleep};
-use mini_tests::{LIMIT, line_of, multi_thread, on_each_flavour, until, within};
+use mini_tests::{LIMIT, in_child, line_of, multi_thread, on_each_flavour, until, within};
 
 #[path = "../../runtime/src/recorder/trace/decode.rs"]
 mod decode;
@@ -261,6 +261,32 @@ fn without_a_recorder_there_is_an_error_that_says_what_to_do() {
         let error = runtime.handle().snapshot("/nowhere/at/all").unwrap_err();
         assert_eq!(error.kind(), std::io::ErrorKind::NotFound);
         assert!(error.to_string().contains("/nowhere/at/all"), "{error}");
+    });
+}
+
+/// In a process of its own, as it counts the most memory that there ever was.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_trace_takes_less_than_25_times_the_memory_of_its_ring() {
+    const RING: usize = 4 << 20;
+    let most = || {
+        let status = fs::read_to_string("/proc/self/status").unwrap();
+        let most = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        most.trim().trim_end_matches(" kB").parse::<usize>().unwrap() << 10
+    };
+    in_child("a_trace_takes_less_than_25_times_the_memory_of_its_ring", move || {
+        let runtime = Builder::new_current_thread().flight_recorder(RING).build().unwrap();
+        runtime.block_on(async {
+            for _ in 0..RING / 16 / 2 {
+                let (wake, woken) = oneshot::channel();
+                mini::spawn(async { wake.send(()).unwrap() });
+                woken.await.unwrap();
+            }
+        });
+        let before = most();
+        let trace = runtime.handle().trace().unwrap();
+        let took = (most() - before) / RING;
+        assert!(took < 25, "{took} times, for {} bytes of trace", trace.len());
     });
 }
 

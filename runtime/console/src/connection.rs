@@ -94,8 +94,13 @@ impl<'a> Connection<'a> {
         timeout(SEND_TIME, self.stream.write_all(bytes.as_bytes())).await?
     }
 
-    /// Sends what the flight recorder has. It is sorted on another thread, as that takes its time.
+    /// Sends what the flight recorder has, unless another client is being sent that. It is sorted on another thread, as
+    /// that takes its time.
     async fn trace(&self) -> io::Result<()> {
+        let Ok(_place) = self.site.traces.try_acquire() else {
+            let text = "another client is being sent a trace, which takes much memory: ask again when it has it";
+            return self.refuse(Refusal::new("503 Service Unavailable", text)).await;
+        };
         let watched = self.site.watched.clone();
         match mini::spawn_blocking(move || watched.trace()).await.map_err(io::Error::other)? {
             Ok(trace) => {

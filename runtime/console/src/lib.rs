@@ -16,7 +16,8 @@
 //!
 //! What the runtime keeps only if it is asked to is there if it does: [warnings](mini::runtime::Builder::warnings),
 //! [histograms](mini::runtime::Builder::histograms), and the trace of the
-//! [flight recorder](mini::runtime::Builder::flight_recorder), to be downloaded.
+//! [flight recorder](mini::runtime::Builder::flight_recorder), to be downloaded by one client at a time: it takes much
+//! [memory](mini::runtime::Handle::snapshot).
 //!
 //! The page is served by a thread of its own, so it also works while every worker of the program is stuck. While nobody
 //! looks the thread waits; else it makes a [dump](mini::runtime::Dump) a second, less often if that takes more than a

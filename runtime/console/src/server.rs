@@ -44,6 +44,8 @@ pub(crate) struct Site {
     pub(crate) events: watch::Sender<Event>,
     /// Somebody listens to the events.
     pub(crate) listened: Notify,
+    /// A trace takes much memory until it is sent: there is one at a time.
+    pub(crate) traces: Semaphore,
     pub(crate) watched: Handle,
     pub(crate) allows_remote: bool,
 }
@@ -60,7 +62,8 @@ impl Server {
     pub(crate) fn run(self, stopped: oneshot::Receiver<()>) {
         let Self { runtime, listener, watched, allows_remote } = self;
         let events = watch::Sender::new(None);
-        let site = Rc::new(Site { events, listened: Notify::new(), watched, allows_remote });
+        let (listened, traces) = (Notify::new(), Semaphore::new(1));
+        let site = Rc::new(Site { events, listened, traces, watched, allows_remote });
         let result = runtime.block_on(async {
             mini::race! {
                 result = accept(listener, &site) => result,

@@ -162,6 +162,32 @@ fn a_trace_is_sent_if_the_runtime_records() {
     });
 }
 
+/// A client that does not read its trace, which is larger than what the system keeps for it.
+#[test]
+fn one_trace_is_made_at_a_time() {
+    within(LIMIT, || {
+        const TRACE: &[u8] = b"GET /trace HTTP/1.1\r\nHost: localhost\r\n\r\n";
+        let runtime = Builder::new_current_thread().flight_recorder(4 << 20).build().unwrap();
+        runtime.block_on(async {
+            for _ in 0..100_000 {
+                mini::task::yield_now().await;
+            }
+        });
+        let console = console(&runtime);
+        let answer = |stream: &mut TcpStream| {
+            stream.write_all(TRACE).unwrap();
+            let mut status = [0; 12];
+            stream.read_exact(&mut status).unwrap();
+            String::from_utf8(status.to_vec()).unwrap()
+        };
+        let mut first = connect(console.local_addr());
+        assert_eq!(answer(&mut first), "HTTP/1.1 200");
+        assert_eq!(answer(&mut connect(console.local_addr())), "HTTP/1.1 503");
+        drop(first);
+        while answer(&mut connect(console.local_addr())) != "HTTP/1.1 200" {}
+    });
+}
+
 #[test]
 fn a_request_may_come_in_pieces() {
     within(LIMIT, || {

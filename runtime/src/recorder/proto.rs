@@ -59,6 +59,17 @@ impl Message {
         self
     }
 
+    /// The same without fields: its memory is kept.
+    pub(super) fn emptied(mut self) -> Self {
+        self.0.clear();
+        self
+    }
+
+    /// Makes room for so many bytes more.
+    pub(super) fn reserve(&mut self, bytes: usize) {
+        self.0.reserve(bytes);
+    }
+
     pub(super) fn into_bytes(self) -> Vec<u8> {
         self.0
     }

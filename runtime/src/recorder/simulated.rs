@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use super::proto::{self, Message, event, packet, track};
-use super::trace::{Names, count, packet_of};
+use super::trace::{Names, count, packet_in};
 
 /// The tracks that there are once.
 const SIMULATION: u64 = 1;
@@ -43,14 +43,18 @@ impl Picture<'_> {
             let begin = last.max(at.as_nanos() as u64);
             let numbered = count("step", index as u64 + 1);
             let slice = named(&mut names, event::SLICE_BEGIN, task_track(task), "runs");
-            packets.push(packet_of(begin, &slice.message(event::ANNOTATIONS, &numbered)));
+            packets.push(packet_in(Message::new(), begin, &slice.message(event::ANNOTATIONS, &numbered)));
             while let Some((_, number, text)) = faults.next_if(|(step, ..)| *step <= index) {
                 let fault = named(&mut names, event::INSTANT, FAULTS, text);
-                packets.push(packet_of(begin, &fault.message(event::ANNOTATIONS, &count("fault", *number))));
+                packets.push(packet_in(
+                    Message::new(),
+                    begin,
+                    &fault.message(event::ANNOTATIONS, &count("fault", *number)),
+                ));
             }
             last = begin + 1;
             let end = Message::new().number(event::TYPE, event::SLICE_END).number(event::TRACK, task_track(task));
-            packets.push(packet_of(last, &end));
+            packets.push(packet_in(Message::new(), last, &end));
         }
         let mut trace = Message::new();
         trace.append(proto::PACKET, &names.packet());
@@ -79,6 +83,6 @@ impl Picture<'_> {
 }
 
 fn named(names: &mut Names, kind: u64, track: u64, name: &str) -> Message {
-    let name = names.number(name.to_owned());
+    let name = names.number(name);
     Message::new().number(event::TYPE, kind).number(event::TRACK, track).number(event::NAME_IID, name)
 }

@@ -47,7 +47,7 @@ impl Shared {
         let line = |number| recorder.places.line(number);
         let (now, tick) = (recorder.clock.now(), recorder.clock.tick());
         let first = self.config.first_worker;
-        trace::draw(&Copied { now, tick, first, workers, outside, line: &line }, |tasks| self.labels(tasks))
+        trace::draw(Copied { now, tick, first, workers, outside, line: &line }, |tasks| self.labels(tasks))
     }
 
     /// Where those of `tasks` come from that are alive.

@@ -9,7 +9,7 @@ use super::super::ring::Words;
 use super::decode::{Kind, Trace};
 use super::*;
 
-fn drawn(copied: &Copied<'_>) -> Trace {
+fn drawn(copied: Copied<'_>) -> Trace {
     Trace::read(&draw(copied, |_| HashMap::new()))
 }
 
@@ -46,7 +46,7 @@ fn expected(slices: &[(&str, u64, Option<u64>)]) -> Vec<(String, u64, Option<u64
 
 #[test]
 fn a_picture_of_nothing_is_a_picture() {
-    let trace = drawn(&copied(0, vec![Vec::new(), Vec::new()], Vec::new()));
+    let trace = drawn(copied(0, vec![Vec::new(), Vec::new()], Vec::new()));
     assert!(trace.events.is_empty());
     assert_ne!(trace.track("worker 0"), trace.track("worker 1"));
     assert_ne!(trace.track("tasks"), trace.track("other threads"));
@@ -65,7 +65,7 @@ fn polls_and_waits_are_slices_and_wakes_lie_in_the_poll_that_wakes() {
         Event::Timers { fired: 4 }.pack(2_011),
         Event::Steal { tasks: 5 }.pack(2_012),
     ];
-    let trace = drawn(&copied(9_000, vec![worker], Vec::new()));
+    let trace = drawn(copied(9_000, vec![worker], Vec::new()));
     let polls = [("task 7", 1_000, Some(1_100)), ("task 8", 1_100, Some(1_300)), ("parked", 1_500, Some(2_000))];
     assert_eq!(slices(&trace, "worker 0"), expected(&polls));
     let moments =
@@ -86,7 +86,7 @@ fn a_task_waits_for_what_it_awaits_and_then_for_a_worker() {
         poll(7, 20_000, 21_000, Then::Asks),
         poll(7, 23_000, 24_000, Then::Waits),
     ];
-    let trace = drawn(&copied(50_000, vec![first], vec![wake(7, 12_000), wake(7, 40_000)]));
+    let trace = drawn(copied(50_000, vec![first], vec![wake(7, 12_000), wake(7, 40_000)]));
     let states = [
         ("waits for a worker", 1_000, Some(3_000)),
         ("runs", 3_000, Some(4_000)),
@@ -109,7 +109,7 @@ fn a_task_waits_for_what_it_awaits_and_then_for_a_worker() {
 fn the_end_of_a_poll_is_noted_after_another_worker_has_begun_the_next() {
     let one = vec![poll(7, 10_000, 20_500, Then::Waits)];
     let other = vec![wake(7, 20_100), poll(7, 20_050, 30_000, Then::Ended)];
-    let trace = drawn(&copied(50_000, vec![one, other], Vec::new()));
+    let trace = drawn(copied(50_000, vec![one, other], Vec::new()));
     let states = [("runs", 10_000, Some(20_050)), ("waits", 20_050, Some(20_100)), ("runs", 20_100, Some(30_000))];
     assert_eq!(slices(&trace, "task 7 #7"), expected(&states), "it never runs twice at a time");
     let arrow = trace.arrow(trace.instants("wakes").next().unwrap());
@@ -121,7 +121,7 @@ fn what_goes_on_has_no_end() {
     let mut copied = copied(9_000, vec![vec![poll(7, 10, 20, Then::Waits)], Vec::new()], Vec::new());
     copied.workers[0].doing = (Doing::Polls(task(7)), 5_000);
     copied.workers[1].doing = (Doing::Waits, 3_000);
-    let trace = drawn(&copied);
+    let trace = drawn(copied);
     assert_eq!(slices(&trace, "worker 0")[1], ("task 7".to_owned(), 5_000, None));
     assert_eq!(slices(&trace, "worker 1"), expected(&[("parked", 3_000, None)]));
     assert_eq!(slices(&trace, "task 7 #7").last(), Some(&("runs".to_owned(), 5_000, None)));
@@ -136,7 +136,7 @@ fn a_job_is_a_slice_of_its_own_track() {
         Event::JobEnd { task: task(7) }.pack(3_000),
         Event::JobEnd { task: task(9) }.pack(3_000),
     ];
-    let trace = drawn(&copied(9_000, Vec::new(), outside));
+    let trace = drawn(copied(9_000, Vec::new(), outside));
     let states = [("waits for a worker", 1_000, Some(2_000)), ("runs", 2_000, Some(3_000))];
     assert_eq!(slices(&trace, "task 7 #7"), expected(&states));
     assert_eq!(slices(&trace, "task 8 #8"), expected(&[("runs", 2_500, None)]));
@@ -167,7 +167,7 @@ fn a_task_is_called_by_its_name_or_the_line_of_its_spawn() {
     let find = |number| (number == 1).then_some(line);
     copied.line = &find;
     let asked = RefCell::new(Vec::new());
-    let trace = Trace::read(&draw(&copied, |others| {
+    let trace = Trace::read(&draw(copied, |others| {
         asked.borrow_mut().extend_from_slice(others);
         HashMap::from([(task(9), Label { line: Some(line), name: b"alive".to_vec() })])
     }));
@@ -180,7 +180,7 @@ fn a_task_is_called_by_its_name_or_the_line_of_its_spawn() {
 #[test]
 fn counters_have_the_last_length_of_a_queue() {
     let events = vec![Event::Queue { tasks: 5 }.pack(10), Event::Injected { tasks: 9 }.pack(11)];
-    let trace = drawn(&copied(99, vec![events], Vec::new()));
+    let trace = drawn(copied(99, vec![events], Vec::new()));
     let counters: Vec<_> = trace.events.iter().map(|event| (event.kind, event.track, event.value)).collect();
     let [here, all] = ["queue of worker 0", "queue for any worker"].map(|name| trace.track(name));
     assert_eq!(counters, [(Kind::Counter, here, Some(5)), (Kind::Counter, all, Some(9))]);
@@ -214,6 +214,6 @@ fn any_words_at_all_make_a_picture_that_is_well_formed() {
         copied.workers[1].doing = (Doing::Polls(task(2)), next() % 1_000);
         copied.workers[2].doing = (Doing::Waits, u64::MAX);
         copied.tick = [1.0, 0.3, 1e-9][round % 3];
-        drawn(&copied); // which checks it
+        drawn(copied); // which checks it
     }
 }
