@@ -104,6 +104,20 @@ fn a_wait_is_told_with_its_time_over_several_dumps() {
 }
 
 #[test]
+fn the_poll_in_which_a_dump_was_made_is_no_wait() {
+    mini::block_on(async {
+        mini::spawn(async {
+            drop(dump());
+            pending::<()>().await;
+        });
+        yield_now().await;
+        let unchanged = || dump().tasks()[0].unchanged_for();
+        assert_eq!(unchanged(), None);
+        assert!(unchanged().is_some(), "it waits since the dump before");
+    });
+}
+
+#[test]
 fn dumps_made_at_one_time_all_know_how_long_a_task_waits() {
     mini::block_on(async {
         mini::spawn(sleep(Duration::from_secs(600)));

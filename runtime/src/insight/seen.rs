@@ -294,7 +294,9 @@ impl SeenTask {
     #[inline]
     fn compare(&mut self, known: &Self, at: u64) {
         self.polled_since = self.sight.polls.wrapping_sub(known.sight.polls) % POLLS_END;
-        if self.polled_since == 0 && self.sight.standing == Standing::Waits {
+        // A poll that the walk before has seen counts as one before it.
+        let waits = |seen: &Self| seen.sight.standing == Standing::Waits;
+        if self.polled_since == 0 && waits(self) && waits(known) {
             self.unchanged_since = if known.unchanged_since == CHANGED { at } else { known.unchanged_since };
         }
     }
