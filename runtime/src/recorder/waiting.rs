@@ -18,6 +18,9 @@ const SLOTS: u64 = 4096;
 const TIME: u32 = 40;
 const UNIT: u32 = 3;
 
+/// The highest bit, which is another one if the number is that of a future of `block_on`.
+const MAIN: u64 = 1 << 63;
+
 /// After so many units a time gives way: 6 s of a counter at 3 GHz.
 const STALE: u64 = 1 << 31;
 
@@ -55,7 +58,9 @@ impl Waiting {
 
     #[inline]
     fn slot(&self, task: Number) -> (&AtomicU64, u64) {
-        (&self.0[(task.bits() % SLOTS) as usize], (task.bits() / SLOTS) << TIME)
+        // There is no room for the highest bits of a number, of which one says that it is no task's.
+        let main = if task.is_main() { MAIN } else { 0 };
+        (&self.0[(task.bits() % SLOTS) as usize], (task.bits() / SLOTS) << TIME ^ main)
     }
 }
 
@@ -81,6 +86,15 @@ mod tests {
         assert_eq!(waiting.take(one, 3_000), None);
         waiting.note(other, 4_000);
         assert_eq!(waiting.take(other, 3_900), Some(0), "the clocks of two processors");
+    }
+
+    #[test]
+    fn a_task_and_a_future_of_block_on_with_the_same_number_are_two() {
+        let waiting = Waiting::new();
+        let [task, main] = [7, mini_context::MAIN | 7].map(Number::of);
+        waiting.note(main, 1_000);
+        assert_eq!(waiting.take(task, 2_000), None);
+        assert_eq!(waiting.take(main, 3_000), Some(2_000));
     }
 
     #[test]
