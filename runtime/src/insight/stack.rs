@@ -6,7 +6,7 @@
 //!
 //! A system call in which the thread waits may end early because of the signal, with EINTR. So the watcher interrupts
 //! no thread in a call that does that although its handler has SA_RESTART (signal(7)), but for sleeps and waits for a
-//! time, with which std goes on.
+//! time, with which std goes on. One that computes may still come to such a call between the look and the signal.
 //!
 //! Rejected: to unwind in the handler, by `_Unwind_Backtrace` (it takes a lock where frames were registered, by a JIT
 //! or in a static program, and waits for ever if the interrupted function has that). `std::backtrace` in the handler

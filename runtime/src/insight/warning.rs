@@ -130,6 +130,10 @@ impl Warning {
     /// a signal (not for sockets, pipes or readiness), in a sleep, and in futex(2): [`std::thread::sleep`] and std's
     /// waits go on; sleep(3), usleep(3) and sem_timedwait(3) of C end early.
     ///
+    /// That is asked just before. A thread that computed by then may come to another call before the signal does, and
+    /// that call then ends early with `EINTR`, or `ErrorKind::Interrupted`: as poll(2) does, a read of a socket with a
+    /// timeout, and what else signal(7) lists.
+    ///
     /// # Examples
     ///
     /// ```
