@@ -9,6 +9,7 @@ use std::time::Duration;
 use mini::runtime::{Builder, Handle, Runtime, Warning, WarningKind};
 use mini::sim::Sim;
 use mini::sync::{Barrier, Mutex, mpsc, oneshot};
+use mini::task::JoinHandle;
 use mini_tests::{LIMIT, in_child, within};
 
 #[path = "warnings/no_circles.rs"]
@@ -176,6 +177,24 @@ fn tasks_that_wait_for_each_others_locks_are_a_deadlock() {
         assert!(text.contains(&format!("task {} spawned at ", task.id())), "{text}");
     }
     assert_eq!(text.matches(&format!(" waits for Lock at {}:{}:", file!(), line)).count(), 2, "{text}");
+}
+
+/// Of a line that was told nothing is looked up again: the watcher comes to what is new.
+#[test]
+fn very_many_deadlocks_do_not_hide_a_long_poll() {
+    let (runtime, warnings) = warned(Builder::new_multi_thread().worker_threads(2));
+    let pairs: Vec<_> = (0..20_000)
+        .map(|_| {
+            let (send, receive) = oneshot::channel::<JoinHandle<()>>();
+            let first = runtime.spawn(async { receive.await.unwrap().await.unwrap() });
+            (send, runtime.spawn(async { first.await.unwrap() }))
+        })
+        .collect();
+    pairs.into_iter().for_each(|(send, second)| send.send(second).unwrap()); // so that one walk sees all of them
+    wait(&warnings, WarningKind::Deadlock);
+    let begin = std::time::Instant::now();
+    runtime.block_on(async { wait(&warnings, WarningKind::LongPoll) });
+    assert!(begin.elapsed() < Duration::from_secs(8), "{:?}", begin.elapsed());
 }
 
 #[test]

@@ -51,6 +51,11 @@ const MORE: u32 = 2;
 struct Said(HashMap<(WarningKind, usize), Duration>);
 
 impl Said {
+    /// Whether something of that kind was said of that line.
+    fn has(&self, kind: WarningKind, line: usize) -> bool {
+        self.0.contains_key(&(kind, line))
+    }
+
     /// Whether that was not said yet, or of one that lasted less than half as long.
     fn is_news(&mut self, kind: WarningKind, line: usize, lasts: Duration) -> bool {
         let longest = self.0.get(&(kind, line)).copied();
@@ -154,7 +159,7 @@ impl Voice<'_> {
         lasts: Duration,
         words: impl FnOnce() -> W,
     ) -> bool {
-        let line = subject.location.map_or(0, |location| std::ptr::from_ref(location).addr());
+        let line = line_of(subject.location);
         if !self.said.is_news(kind, line, lasts) || self.shared.config.is_simulated() && !is_new_in_simulation(line) {
             return false;
         }
@@ -179,7 +184,12 @@ impl Voice<'_> {
         true
     }
 
-    /// The task or main task of that id.
+    /// Whether it has said something of that kind of that line. Asked before a task is [found](Self::find).
+    fn has_said(&self, kind: WarningKind, location: Option<&Location<'_>>) -> bool {
+        self.said.has(kind, line_of(location))
+    }
+
+    /// The task or main task of that id. Goes through all tasks.
     fn find(&self, id: u64) -> Subject {
         let main = |core: &Core| core.main.get().filter(|(main, _)| *main == id);
         match self.shared.source(id) {
@@ -195,6 +205,10 @@ impl Voice<'_> {
             None => Subject { task: None, location: None, name: "a task".to_owned() },
         }
     }
+}
+
+fn line_of(location: Option<&Location<'_>>) -> usize {
+    location.map_or(0, |location| std::ptr::from_ref(location).addr())
 }
 
 /// Whether nothing was said yet of that line, by any simulation of this process: a test has very many, one a seed.

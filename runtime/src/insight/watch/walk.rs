@@ -10,8 +10,8 @@ use std::time::Instant;
 
 use mini_context::rules::MOVE_COST;
 
-use super::Voice;
 use super::still::{Mains, STILL, Still};
+use super::{Subject, Voice};
 use crate::insight::circles::{Circle, circles};
 use crate::insight::seen::Seen;
 use crate::insight::text::Rounded;
@@ -38,7 +38,9 @@ pub(super) struct Walk {
     lost: Polls,
     /// Of these, what is told of them.
     told: Vec<Lost>,
+    /// In the order of their ids.
     busy: Vec<Busy>,
+    /// In the order of the ids in them.
     circles: Vec<SeenCircle>,
     mains: Mains,
     still: Still,
@@ -59,6 +61,8 @@ struct Lost {
 #[derive(Clone, Copy)]
 struct Busy {
     task: u64,
+    /// Where it was spawned; `None` for a main task.
+    location: Option<&'static Location<'static>>,
     polls: u32,
     /// For how long it has run since it last waited, in nanoseconds.
     ran: u64,
@@ -72,6 +76,8 @@ struct Busy {
 
 struct SeenCircle {
     circle: Circle,
+    /// The first of them, if it is no main task.
+    first: Option<Source>,
     polls: Polls,
     text: String,
     /// None of them has a waker anywhere else.
@@ -96,9 +102,11 @@ impl Walk {
             .collect();
         told.sort_unstable_by_key(|task| task.source.id.get());
         let lost = Polls(told.iter().map(|lost| (lost.source.id.get(), lost.polls)).collect());
-        let asking = sights().filter(|sight| asks(sight)).map(|sight| (polls(sight), sight.since_wait.into()));
-        let asking = asking.chain(mains.asking());
-        let busy = asking.map(|(task, ran)| Busy::new(task, ran, now, &before.busy)).collect();
+        let asking = sights().filter(|sight| asks(sight)).map(Asking::of);
+        let mains_asking = mains.asking().map(|(task, ran)| Asking { task, location: None, ran });
+        let mut busy: Vec<Busy> =
+            asking.chain(mains_asking).map(|asking| Busy::new(asking, now, &before.busy)).collect();
+        busy.sort_unstable_by_key(|busy| busy.task);
         // One that is known to wait for something else too may be woken by that.
         let alone = sights().filter(|sight| sight.standing == Standing::Waits && sight.besides != Besides::Noted);
         let waits = alone.filter_map(|sight| Some((sight.id.get(), sight.wait.get()?)));
@@ -142,12 +150,24 @@ impl Walk {
 
     /// The same circle, if this walk has seen it.
     fn find(&self, circle: &Circle, polls: &Polls) -> Option<&SeenCircle> {
-        self.circles.iter().find(|before| before.circle == *circle && before.polls == *polls)
+        let at = self.circles.binary_search_by(|before| before.circle.cmp(circle)).ok()?;
+        Some(&self.circles[at]).filter(|before| before.polls == *polls)
     }
 }
 
-fn polls(sight: &Sight) -> (u64, u32) {
-    (sight.id.get(), sight.polls)
+/// A task that asks to run again, as a walk has seen it.
+struct Asking {
+    /// Its id, and how often it was polled.
+    task: (u64, u32),
+    location: Option<&'static Location<'static>>,
+    ran: u64,
+}
+
+impl Asking {
+    fn of(sight: &Sight) -> Self {
+        let task = (sight.id.get(), sight.polls);
+        Self { task, location: Some(sight.location), ran: sight.since_wait.into() }
+    }
 }
 
 /// Whether the task asks to run again.
@@ -163,9 +183,12 @@ impl Polls {
 }
 
 impl Busy {
-    fn new((task, polls): (u64, u32), ran: u64, now: Instant, before: &[Self]) -> Self {
-        let first = Self { task, polls, ran, walks: 1, polled: 0, since: now, at: now };
-        let Some(before) = before.iter().find(|before| before.task == task) else { return first };
+    /// `before` are those that the walk before has seen, in order.
+    fn new(asking: Asking, now: Instant, before: &[Self]) -> Self {
+        let Asking { task: (task, polls), location, ran } = asking;
+        let first = Self { task, location, polls, ran, walks: 1, polled: 0, since: now, at: now };
+        let Ok(at) = before.binary_search_by_key(&task, |before| before.task) else { return first };
+        let before = &before[at];
         let more = polls.wrapping_sub(before.polls) % POLLS_END;
         // Where it is no longer counted, a task has run for no longer than time has passed.
         let passed = now.saturating_duration_since(before.at).as_nanos() as u64;
@@ -178,6 +201,9 @@ impl Busy {
     }
 
     fn tell(&self, voice: &mut Voice<'_>) {
+        if voice.has_said(WarningKind::BusyLoop, self.location) {
+            return;
+        }
         let subject = voice.find(self.task);
         voice.say(WarningKind::BusyLoop, &subject, || {
             let time = Rounded(self.since.elapsed());
@@ -194,7 +220,10 @@ impl SeenCircle {
             since: before.find(&circle.circle, &circle.polls).map_or(now, |before| before.since),
             ..circle
         };
-        circles.into_iter().map(|circle| known(Self::new(circle, task, mains, now))).collect()
+        let mut circles: Vec<Self> =
+            circles.into_iter().map(|circle| known(Self::new(circle, task, mains, now))).collect();
+        circles.sort_unstable_by(|one, other| one.circle.cmp(&other.circle));
+        circles
     }
 
     fn new(circle: Circle, task: impl Fn(u64) -> Option<DumpedTask>, mains: &Mains, now: Instant) -> Self {
@@ -211,7 +240,8 @@ impl SeenCircle {
             None => format!("the future of block_on waits for {}", mains.wait_of(id)),
         };
         let text = circle.iter().map(told).collect::<Vec<_>>().join("; ");
-        Self { circle, polls: Polls(polls), text, is_certain, since: now }
+        let first = task(circle[0]).map(|task| task.source);
+        Self { circle, first, polls: Polls(polls), text, is_certain, since: now }
     }
 
     /// Whether it has lasted since the walk `before`; or for long, if what one of them may wait for beside is not
@@ -222,7 +252,10 @@ impl SeenCircle {
     }
 
     fn tell(&self, voice: &mut Voice<'_>) {
-        let subject = voice.find(self.circle[0]);
+        let subject = match &self.first {
+            Some(source) => Subject::from(source),
+            None => voice.find(self.circle[0]),
+        };
         voice.say(WarningKind::Deadlock, &subject, || {
             let unless = if self.is_certain { "" } else { ", and for nothing else that is known" };
             format!("most likely, as each of these waits for the next{unless}: {}", self.text)
@@ -241,7 +274,8 @@ mod tests {
         let begin = Instant::now();
         let mut before = Vec::new();
         for (second, &(polls, ran)) in (0..).zip(seen) {
-            before = vec![Busy::new((7, polls), ran, begin + Duration::from_secs(second), &before)];
+            let asking = Asking { task: (7, polls), location: None, ran };
+            before = vec![Busy::new(asking, begin + Duration::from_secs(second), &before)];
         }
         before[0].walks
     }
