@@ -42,6 +42,11 @@ impl Sample {
         self.state.compare_exchange(FREE, thread, Release, Relaxed).is_ok()
     }
 
+    /// Whether a handler has begun an answer and not ended it, to whatever question.
+    pub(super) fn is_being_answered(&self) -> bool {
+        self.state.load(Acquire) == TAKING
+    }
+
     /// Asks no longer.
     pub(super) fn withdraw(&self, thread: i32) {
         let _ = self.state.compare_exchange(thread, FREE, Relaxed, Relaxed);
@@ -123,9 +128,10 @@ mod tests {
         assert!(sample.ask(7));
         sample.answer(7, |_| {
             sample.withdraw(7);
-            assert!(!sample.ask(8));
+            assert!(sample.is_being_answered() && !sample.ask(8));
             0
         });
+        assert!(!sample.is_being_answered());
         assert_eq!(sample.take(), Some(vec![]));
     }
 }

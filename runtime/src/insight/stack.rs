@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     /// One at a time is interrupted.
-    static WATCHER: Mutex<()> = Mutex::new(());
+    pub(super) static WATCHER: Mutex<()> = Mutex::new(());
 
     /// Interrupts a thread that runs `function` until it is told to end. It may have no processor for a while.
     fn told(function: fn(&AtomicBool)) -> String {

@@ -14,7 +14,7 @@
 
 use std::ffi::{c_int, c_void};
 use std::fs::File;
-use std::mem::MaybeUninit;
+use std::mem::{self, MaybeUninit};
 use std::os::fd::AsRawFd;
 use std::ptr;
 use std::sync::OnceLock;
@@ -59,7 +59,7 @@ const PATIENCE: u32 = 20;
 /// Set before the handler is installed.
 static SAMPLE: OnceLock<Sample> = OnceLock::new();
 
-/// The descriptor of `/proc/self/mem` while a thread is asked.
+/// The descriptor of `/proc/self/mem` while a thread is asked, and until it has ended its answer.
 static MEMORY: AtomicI32 = AtomicI32::new(-1);
 
 /// A thread as it was.
@@ -77,7 +77,7 @@ pub(super) fn interrupt(thread: ThreadNumber) -> Option<Interrupted> {
     if SAMPLE.get().is_none() {
         let _ = SAMPLE.set(Sample::new(REGISTERS.len() + WORDS)); // not within a call that a fork(2) leaves half done
     }
-    let sample = SAMPLE.get().filter(|_| has_handler())?;
+    let sample = SAMPLE.get().filter(|sample| !sample.is_being_answered() && has_handler())?;
     MEMORY.store(memory.as_raw_fd(), Relaxed); // before the question, which the handler sees first
     if !sample.ask(thread.to_raw()) {
         return None;
@@ -94,6 +94,9 @@ pub(super) fn interrupt(thread: ThreadNumber) -> Option<Interrupted> {
         tries -= 1;
     }
     sample.withdraw(thread.to_raw());
+    if sample.is_being_answered() {
+        mem::forget(memory); // its handler lost its processor, and may read the descriptor at any time
+    }
     let mut registers = answer?;
     let stack = registers.split_off(REGISTERS.len());
     Some(Interrupted { registers: registers.try_into().ok()?, stack })
@@ -148,4 +151,51 @@ fn copy(registers: &[i64], room: &[AtomicUsize]) -> usize {
     // Not by the C library's function: that is a cancellation point.
     let read = unsafe { libc::syscall(SYS_pread64, MEMORY.load(Relaxed), stack.as_ptr().cast_mut(), bytes, from) };
     REGISTERS.len() + usize::try_from(read).unwrap_or(0) / size_of::<usize>()
+}
+
+#[cfg(all(test, debug_assertions, not(any(loom, shuttle, miri, mini_kqueue_shim))))]
+mod tests {
+    use std::path::PathBuf;
+    use std::sync::mpsc;
+
+    use super::super::tests::WATCHER;
+    use super::*;
+
+    /// Refuses the signal, and answers by itself once it is asked, in its own time. Returns what the descriptor is then.
+    fn answer_late(is_answering: &mpsc::Sender<()>, go_on: &mpsc::Receiver<()>) -> Option<PathBuf> {
+        let mut all = MaybeUninit::uninit();
+        // SAFETY: fills the set, for which there is room.
+        unsafe { libc::sigfillset(all.as_mut_ptr()) };
+        // SAFETY: the set is filled, and the one before is not asked for.
+        unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, all.as_ptr(), ptr::null_mut()) };
+        let mut file = None;
+        while file.is_none() {
+            let Some(sample) = SAMPLE.get() else { continue };
+            sample.answer(ThreadNumber::current().to_raw(), |_| {
+                let _ = is_answering.send(());
+                let _ = go_on.recv();
+                file = Some(std::fs::read_link(format!("/proc/self/fd/{}", MEMORY.load(Relaxed))).ok());
+                0
+            });
+        }
+        file.flatten()
+    }
+
+    #[test]
+    fn the_file_stays_open_while_a_handler_may_read_it() {
+        let _watcher = WATCHER.lock();
+        let ((send, number), (asked, is_asked), (go_on, goes_on)) = (mpsc::channel(), mpsc::channel(), mpsc::channel());
+        let thread = thread::spawn(move || {
+            send.send(ThreadNumber::current()).unwrap();
+            answer_late(&asked, &goes_on)
+        });
+        let number = number.recv().unwrap();
+        while is_asked.try_recv().is_err() {
+            assert!(interrupt(number).is_none());
+        }
+        assert!(interrupt(number).is_none(), "nobody is asked meanwhile");
+        go_on.send(()).unwrap();
+        let file = thread.join().unwrap().expect("an open file");
+        assert!(file.ends_with("mem"), "{file:?}");
+    }
 }
