@@ -508,3 +508,28 @@ fn starting_a_program_changes_nothing() {
         assert_eq!(mini_tests::block_on_elsewhere(runtime.spawn_blocking(|| 7)).unwrap(), 7);
     });
 }
+
+/// The thread that finds out what a stack means is not there in a child.
+#[test]
+#[cfg(all(feature = "backtrace", target_os = "linux", target_arch = "x86_64", not(mini_kqueue_shim)))]
+fn a_stack_that_nobody_finds_out_is_not_waited_for() {
+    let _ = in_child("a_stack_that_nobody_finds_out_is_not_waited_for", || {
+        let (send, warnings) = mpsc::channel();
+        let hook = move |warning: &mini::runtime::Warning| drop(send.send(warning.clone()));
+        let runtime = Builder::new_current_thread().on_warning(hook).build().unwrap();
+        let warning = runtime.block_on(async { warnings.recv().unwrap() });
+        // At once: in a debug build that thread is at work for half a second.
+        // SAFETY: the child looks at a value that is there, and ends.
+        let pid = unsafe { fork() };
+        if pid == 0 {
+            // SAFETY: takes a number.
+            unsafe { alarm(LIMIT.as_secs() as u32 / 4) };
+            let _ = warning.stack();
+            // SAFETY: takes a number.
+            unsafe { _exit(0) };
+        }
+        let status = waitpid(Pid::from_raw(pid), WaitOptions::empty()).unwrap().unwrap().1;
+        assert_eq!(status.exit_status(), Some(0), "{status:?}");
+        drop(runtime);
+    });
+}

@@ -6,6 +6,8 @@ use std::panic::Location;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use mini_net::Process;
+
 use crate::primitives::atomic::AtomicBool;
 use crate::primitives::{Mutex, lock};
 use crate::task;
@@ -41,7 +43,28 @@ pub struct Warning {
 }
 
 /// What a native stack means, if there is one; set once that is found out.
-pub(super) type Explained = OnceLock<Option<String>>;
+#[derive(Debug)]
+pub(super) struct Explained {
+    told: OnceLock<Option<String>>,
+    /// In which that is found out.
+    process: Process,
+}
+
+impl Explained {
+    pub(super) fn new() -> Self {
+        Self { told: OnceLock::new(), process: Process::current() }
+    }
+
+    pub(super) fn set(&self, told: Option<String>) {
+        let _ = self.told.set(told);
+    }
+
+    /// Waits until it is set, but in the child of a fork(2), where nobody may be left to set it.
+    fn wait(&self) -> Option<&str> {
+        let told = if self.process.is_current() { self.told.wait() } else { self.told.get()? };
+        told.as_deref()
+    }
+}
 
 /// What a [`Warning`] is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -122,7 +145,7 @@ impl Warning {
     ///
     /// With the feature `backtrace`, on Linux for x86-64; else `None`. A program without debug information has no
     /// lines, and one that is stripped no stack. To look them up takes half a second in a debug build, on a thread of
-    /// its own; this call waits for that.
+    /// its own; this call waits for that. In the child of a fork(2) it is `None` if that was not done by then.
     ///
     /// The thread is interrupted by a SIGURG, once for a poll that is told, unless the program handles that signal;
     /// one that waits for it, as by sigwait(3), gets it. The handler runs on the thread's alternate stack,
@@ -142,7 +165,7 @@ impl Warning {
     /// # std::io::Result::Ok(())
     /// ```
     pub fn stack(&self) -> Option<&str> {
-        self.stack.wait().as_deref()
+        self.stack.wait()
     }
 
     /// How long the runtime had been there when it was seen.
@@ -181,9 +204,10 @@ mod tests {
     #[test]
     fn the_last_warnings_are_kept_and_the_oldest_forgotten() {
         let last = LastWarnings::default();
+        let stack = Arc::new(Explained::new());
         for second in 0..70 {
             let (kind, at) = (WarningKind::Stillness, Duration::from_secs(second));
-            last.keep(&Warning { kind, task: None, location: None, text: "".into(), stack: Arc::default(), at });
+            last.keep(&Warning { kind, task: None, location: None, text: "".into(), stack: stack.clone(), at });
         }
         let kept: Vec<u64> = last.get().iter().map(|warning| warning.at().as_secs()).collect();
         assert_eq!(kept, (6..70).collect::<Vec<_>>());

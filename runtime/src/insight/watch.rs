@@ -166,7 +166,7 @@ impl Voice<'_> {
         let at = self.shared.begun_at.elapsed();
         let Words { text, stack } = words().into();
         let (text, location) = (text.into(), subject.location);
-        let explained = Arc::default();
+        let explained = Arc::new(Explained::new());
         let warning = Warning { kind, task: subject.task, location, text, stack: Arc::clone(&explained), at };
         self.shared.warned.keep(&warning);
         match &self.shared.config.on_warning {
@@ -223,7 +223,7 @@ fn is_new_in_simulation(line: usize) -> bool {
 /// Finds out what a stack means, on another thread, as that takes long; and says it of `task`, if that is given.
 fn explain(stack: Option<Stack>, explained: Arc<Explained>, task: Option<String>) {
     let Some(stack) = stack else {
-        let _ = explained.set(None);
+        explained.set(None);
         return;
     };
     let explains = explained.clone();
@@ -232,9 +232,9 @@ fn explain(stack: Option<Stack>, explained: Arc<Explained>, task: Option<String>
         if let (Some(told), Some(task)) = (&told, task) {
             say!("{task} was in\n    {}", told.replace('\n', "\n    "));
         }
-        let _ = explains.set(told);
+        explains.set(told);
     });
     if threads::start("mini-stack".to_owned(), Some(STACK), body).is_err() {
-        let _ = explained.set(None);
+        explained.set(None);
     }
 }
