@@ -344,7 +344,11 @@ impl Group {
             drop(job);
             return refuse(self.node(), location, T::failure, |never| shared.spawn(never, location));
         };
-        place.take(location, |seat| shared.spawn_blocking(move || seat.run(T::failure, job), location))
+        let future = async move { job() }; // dropped as those of tasks are, also if it never runs
+        place.take(location, |seat| {
+            let job = Member::new(Some(future), seat, T::failure);
+            shared.spawn_blocking(move || job.run(), location)
+        })
     }
 
     /// Waits until no task of the group and its subgroups is alive, without asking them to end. A task of the group

@@ -8,9 +8,9 @@
 
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use pin_project_lite::pin_project;
 
@@ -129,14 +129,6 @@ impl Seat {
         let (name, location) = (context::current_name(), self.location);
         self.place.node.fail(FailedTask { name, group: None, location, error, is_panic });
     }
-
-    /// Runs a blocking job.
-    pub(super) fn run<T>(mut self, judge: Judge<T>, job: impl FnOnce() -> T) -> T {
-        let place = self.place.clone();
-        let output = self.watch(judge, || Poll::Ready(CURRENT.sync_scope(place, job)));
-        let Poll::Ready(output) = output else { unreachable!("a job is ready when it returns") };
-        output
-    }
 }
 
 impl Drop for Seat {
@@ -161,6 +153,13 @@ impl<F: Future> Member<F> {
     pub(super) fn new(future: Option<F>, seat: Seat, judge: Judge<F::Output>) -> Self {
         let future = future.map(|future| CURRENT.scope(seat.place.clone(), future));
         Self { future, seat, judge }
+    }
+
+    /// Runs a blocking job, which its future calls.
+    pub(super) fn run(self) -> F::Output {
+        let poll = pin!(self).poll(&mut Context::from_waker(Waker::noop()));
+        let Poll::Ready(output) = poll else { unreachable!("a job is ready when it returns") };
+        output
     }
 }
 

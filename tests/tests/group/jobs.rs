@@ -1,0 +1,53 @@
+//! Blocking jobs of a group.
+
+use mini::task::shield;
+use mini_tests::OnDrop;
+
+use super::*;
+
+/// Occupies the one blocking thread of the runtime that this is called in, until the sender is dropped.
+fn occupy() -> mpsc::Sender<()> {
+    let (release, released) = mpsc::channel::<()>();
+    mini::spawn_blocking(move || released.recv().unwrap_err());
+    release
+}
+
+#[test]
+fn a_job_that_is_aborted_in_the_queue_leaves_when_its_captures_are_gone() {
+    within(LIMIT, || {
+        let runtime = multi_thread(1).max_blocking_threads(1).build().unwrap();
+        runtime.block_on(async {
+            let (group, (seen, receive)) = (Group::new(), mpsc::channel());
+            let release = occupy();
+            let above = group.clone();
+            let captured = OnDrop(move || {
+                let before = above.len();
+                drop(shield(Duration::ZERO, async {}));
+                seen.send([before, above.len()]).unwrap();
+            });
+            let job = group.spawn_blocking(move || drop(captured));
+            job.abort();
+            drop(release);
+            group.wait().await;
+            assert_eq!(receive.try_recv(), Ok([1, 2]), "the job, and then also what it has shielded");
+            assert!(job.await.unwrap_err().is_cancelled());
+        });
+    });
+}
+
+#[test]
+fn a_job_that_is_discarded_at_shutdown_leaves_when_its_captures_are_gone() {
+    within(LIMIT, || {
+        let runtime = multi_thread(1).max_blocking_threads(1).shutdown_grace(Duration::ZERO).build().unwrap();
+        let (group, (seen, receive)) = (Group::new(), mpsc::channel());
+        let inside = runtime.enter();
+        let release = occupy();
+        let above = group.clone();
+        let captured = OnDrop(move || seen.send(above.len()).unwrap());
+        group.spawn_blocking(move || drop(captured));
+        drop(inside);
+        drop(runtime);
+        assert_eq!((receive.recv(), group.len()), (Ok(1), 0));
+        drop(release);
+    });
+}
