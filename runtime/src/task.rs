@@ -61,7 +61,7 @@ mod idle;
 mod in_place;
 mod join;
 mod join_set;
-mod local;
+pub(crate) mod local;
 mod origin;
 pub(crate) mod owned;
 mod queued;
@@ -105,6 +105,8 @@ pub use idle::{Idle, idle};
 pub use in_place::block_in_place;
 pub use join::{AbortHandle, Cancel, JoinHandle};
 pub use join_set::{JoinNext, JoinNextWithId, JoinSet};
+#[doc(hidden)]
+pub use local::LocalPlace;
 pub use local::{AccessError, LocalKey, TaskLocalFuture};
 pub(crate) use queued::{Class, Queued, Ran, Running};
 pub use shared_join::SharedJoinHandle;

@@ -3,11 +3,16 @@
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
+use std::sync::mpsc;
 use std::task::{Context, Poll, Waker};
 use std::thread;
+use std::time::Duration;
 
+use mini::runtime::Builder;
 use mini::task::{LocalKey, yield_now};
-use mini_tests::{Counts, LIMIT, OnDrop, Token, caught, counted, multi_thread, on_each_flavour, within};
+use mini_tests::{
+    Counts, LIMIT, OnDrop, Token, caught, counted, multi_thread, on_each_flavour, on_single_workers, within,
+};
 
 mini::task_local! {
     /// Documented, and public.
@@ -206,5 +211,69 @@ fn values_of_stolen_tasks_stay_with_them() {
         for task in tasks {
             runtime.block_on(task).unwrap();
         }
+    });
+}
+
+#[test]
+fn a_block_on_shows_the_values_of_its_caller_to_its_own_future_alone() {
+    on_single_workers(|builder| {
+        let runtime = builder.build().unwrap();
+        let seen_by_task = || async { mini::spawn(async { (number(), CELL.try_with(Cell::get).ok()) }).await.unwrap() };
+        let (mut dropped, mut after) = (None, None);
+        NUMBER.sync_scope(9, || {
+            CELL.sync_scope(Cell::new(1), || {
+                let seen = &mut dropped;
+                let last = OnDrop(move || *seen = number());
+                runtime.block_on(async {
+                    let _last = last;
+                    for round in 1..4 {
+                        assert_eq!((number(), CELL.with(|cell| cell.replace(round + 1))), (Some(9), round));
+                        assert_eq!(seen_by_task().await, (None, None));
+                    }
+                    assert_eq!(NUMBER.scope(10, seen_by_task()).await, (None, None));
+                });
+                after = Some(CELL.with(Cell::get));
+            });
+            assert_eq!(NUMBER.with(|_| runtime.block_on(async { number() })), Some(9), "lent, so it stays");
+            caught(|| runtime.block_on(async { panic!("with the values in place") }));
+            assert_eq!(number(), Some(9));
+        });
+        assert_eq!((dropped, after, number()), (Some(9), Some(4), None));
+    });
+}
+
+#[test]
+fn tasks_of_a_runtime_that_is_turned_or_dropped_in_a_scope_do_not_see_its_value() {
+    within(LIMIT, || {
+        let runtime = Builder::new_current_thread().build().unwrap();
+        let (send, seen) = mpsc::channel();
+        let dropped = send.clone();
+        drop(runtime.spawn(async move {
+            send.send(number()).unwrap();
+            let _last = OnDrop(move || dropped.send(number()).unwrap());
+            std::future::pending::<()>().await;
+        }));
+        NUMBER.sync_scope(9, || {
+            assert_eq!(runtime.turn(Duration::ZERO).polls(), 1);
+            assert_eq!((seen.try_recv(), number()), (Ok(None), Some(9)));
+            drop(runtime);
+            assert_eq!((seen.try_recv(), number()), (Ok(None), Some(9)));
+        });
+    });
+}
+
+#[test]
+fn a_task_in_block_in_place_shows_its_value_to_what_it_blocks_for_alone() {
+    within(LIMIT, || {
+        let (outer, inner) = (multi_thread(1).build().unwrap(), Builder::new_current_thread().build().unwrap());
+        outer.block_on(NUMBER.scope(9, async {
+            mini::task::block_in_place(|| {
+                inner.block_on(async {
+                    assert_eq!((number(), mini::spawn(async { number() }).await.unwrap()), (Some(9), None));
+                });
+            });
+            yield_now().await;
+            assert_eq!(number(), Some(9));
+        }));
     });
 }

@@ -17,6 +17,7 @@ use crate::scheduler::context;
 use crate::scheduler::core::Core;
 use crate::scheduler::parker::Parker;
 use crate::scheduler::worker::Worker;
+use crate::task::local::hidden::hide;
 
 /// What one [`turn`](Runtime::turn) has done.
 ///
@@ -111,8 +112,8 @@ impl Runtime {
             "Runtime::turn inside a task (or inside block_on) would run tasks within a task: call it from the \
              embedder's loop"
         );
-        // As in `block_on`: this thread may be inside a poll of another executor.
-        let _outer = (mini_context::set_poll_aside(), mini_context::set_due(None));
+        // As in `block_on`: this thread may be inside a poll of another executor, or a scope of a task-local value.
+        let _outer = (mini_context::set_poll_aside(), mini_context::set_due(None), hide());
         let begin = SystemInstant::now();
         if !take_within(core, max_wait) {
             return Turn { polls: 0, has_more: false };

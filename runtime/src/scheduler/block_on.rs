@@ -6,8 +6,8 @@
 //!
 //! A thread that has a task or a job of the runtime further out on its stack, in `block_in_place` or `spawn_blocking`,
 //! takes no core, where other workers can serve what its future waits for: it stays external. Otherwise any task could
-//! be polled there, and wait for a lock that the one below has, see its task-locals, or hold it up. It takes one only
-//! if no worker serves the runtime, as the system can't start their threads.
+//! be polled there, and wait for a lock that the one below has, or hold it up. It takes one only if no worker serves
+//! the runtime, as the system can't start their threads.
 
 use std::pin::pin;
 use std::sync::{Arc, Weak};
@@ -26,6 +26,7 @@ use crate::scheduler::core::Core;
 use crate::scheduler::parker::Parker;
 use crate::scheduler::shared::Shared;
 use crate::scheduler::worker::{MainSight, MainTask, Stop, Worker};
+use crate::task::local::hidden::hide;
 
 /// How long a thread waits for the core of the first worker thread, which leaves within microseconds unless it is in a
 /// long poll; by then the monitor has seen that poll. All worker threads may be in long polls, so the wait for any core
@@ -118,9 +119,22 @@ impl Drop for DropInside<'_, '_> {
     }
 }
 
-/// Works on `core`, whose ownership has been taken, until the future is ready.
+/// Works on `core`, whose ownership has been taken, until the future is ready. That is inside of the scopes of
+/// task-local values that the caller is inside of; tasks are not.
 #[track_caller]
 fn work(shared: &Arc<Shared>, core: &Core, id: u64, given: &mut MainFuture<'_>) {
+    let mut hidden = hide();
+    if hidden.is_empty() {
+        return work_outside(shared, core, id, given);
+    }
+    work_outside(shared, core, id, &mut |waker| {
+        let _shown = hidden.show();
+        given(waker)
+    });
+}
+
+#[track_caller]
+fn work_outside(shared: &Arc<Shared>, core: &Core, id: u64, given: &mut MainFuture<'_>) {
     let told = OnPanic::new(shared);
     let mut worker = match Worker::new(shared, core) {
         Ok(worker) => worker,

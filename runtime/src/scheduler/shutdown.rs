@@ -18,6 +18,7 @@ use crate::scheduler::context;
 use crate::scheduler::core::Core;
 use crate::scheduler::shared::Shared;
 use crate::scheduler::worker;
+use crate::task::local::hidden::hide;
 use crate::task::{Class, Id, Task};
 
 /// What a shutdown had to leave behind; see [`Runtime::shutdown_timeout`](crate::runtime::Runtime::shutdown_timeout).
@@ -295,6 +296,7 @@ impl Shared {
         let (workers, threads) = self.end.wait(if are_awaited { Deadline::after(PATIENCE) } else { deadline });
         let mut left = ShutdownReport { workers, threads, ..ShutdownReport::default() };
         if grace.is_some() {
+            let _hidden = hide(); // from the jobs that it discards
             let rest = self.blocking.wait(deadline);
             (left.blocking, left.cancelled, left.lookups) = (rest.running, rest.discarded, rest.calls);
         }

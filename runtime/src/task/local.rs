@@ -2,12 +2,14 @@
 //!
 //! A [`LocalKey`] is a thread-local place. A scope carries its value and puts it there during each poll, and while its
 //! future is dropped. Meanwhile the scope keeps what was there before, the value of an outer scope, and then puts it
-//! back, also when the future panics.
+//! back, also when the future panics. `local/hidden.rs` keeps the values from tasks that run in the middle of a scope.
 //!
 //! Rejected: a map in the task's header (8 bytes per task, an allocation and a hash per value, and nothing for futures
 //! that are not tasks).
 
-use std::cell::RefCell;
+pub(crate) mod hidden;
+
+use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::future::Future;
 use std::marker::PhantomPinned;
@@ -45,8 +47,7 @@ macro_rules! task_local {
         $(#[$attribute])*
         $vis static $name: $crate::task::LocalKey<$type> = {
             ::std::thread_local! {
-                static PLACE: ::std::cell::RefCell<::std::option::Option<$type>> =
-                    const { ::std::cell::RefCell::new(::std::option::Option::None) };
+                static PLACE: $crate::task::LocalPlace<$type> = const { $crate::task::LocalPlace::new() };
             }
             $crate::task::LocalKey::from_place(PLACE)
         };
@@ -57,19 +58,38 @@ macro_rules! task_local {
 /// A task-local value; declared by [`task_local!`](crate::task_local).
 ///
 /// It has a value inside of a [`scope`](Self::scope), whose future sees it whenever it is polled or dropped. Tasks that
-/// are spawned in it do not inherit the value.
+/// are spawned in it do not inherit the value. Of what a [`block_on`](crate::block_on) runs in a scope, its own future
+/// sees the value and tasks do not, unless it is called inside of [`with`](Self::with) of the same key.
 ///
 /// # Examples
 ///
 /// See [`task_local!`](crate::task_local).
 pub struct LocalKey<T: 'static> {
-    place: thread::LocalKey<RefCell<Option<T>>>,
+    place: thread::LocalKey<LocalPlace<T>>,
+}
+
+/// Where a thread has the value of a key; for [`task_local!`](crate::task_local).
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct LocalPlace<T> {
+    value: RefCell<Option<T>>,
+    /// It has had a value: [`hidden`] knows the key.
+    is_listed: Cell<bool>,
+}
+
+impl<T> LocalPlace<T> {
+    #[doc(hidden)]
+    #[allow(clippy::new_without_default)]
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { value: RefCell::new(None), is_listed: Cell::new(false) }
+    }
 }
 
 impl<T: 'static> LocalKey<T> {
     /// For [`task_local!`](crate::task_local).
     #[doc(hidden)]
-    pub const fn from_place(place: thread::LocalKey<RefCell<Option<T>>>) -> Self {
+    pub const fn from_place(place: thread::LocalKey<LocalPlace<T>>) -> Self {
         Self { place }
     }
 
@@ -152,7 +172,7 @@ impl<T: 'static> LocalKey<T> {
     /// TRACE.sync_scope("abc".to_owned(), || assert_eq!(TRACE.try_with(String::len), Ok(3)));
     /// ```
     pub fn try_with<R>(&'static self, f: impl FnOnce(&T) -> R) -> Result<R, AccessError> {
-        let look = |place: &RefCell<Option<T>>| place.borrow().as_ref().map(f);
+        let look = |place: &LocalPlace<T>| place.value.borrow().as_ref().map(f);
         self.place.try_with(look).ok().flatten().ok_or(AccessError(()))
     }
 
@@ -195,13 +215,28 @@ impl<T: 'static> LocalKey<T> {
 
     /// Exchanges `value` with what is in place, until the guard is dropped; or says why that is not possible.
     fn enter<'a>(&'static self, value: &'a mut Option<T>) -> Result<Inside<'a, T>, &'static str> {
-        self.swap(value)?;
+        self.swap_after(value, |place| {
+            if !place.is_listed.get() {
+                hidden::list(self, place);
+            }
+        })?;
         Ok(Inside { key: self, value })
     }
 
     fn swap(&'static self, value: &mut Option<T>) -> Result<(), &'static str> {
-        let swapped =
-            self.place.try_with(|place| place.try_borrow_mut().map(|mut place| mem::swap(&mut *place, value)));
+        self.swap_after(value, |_| ())
+    }
+
+    #[inline]
+    fn swap_after(
+        &'static self,
+        value: &mut Option<T>,
+        before: impl FnOnce(&LocalPlace<T>),
+    ) -> Result<(), &'static str> {
+        let swapped = self.place.try_with(|place| {
+            before(place);
+            place.value.try_borrow_mut().map(|mut place| mem::swap(&mut *place, value))
+        });
         match swapped {
             Ok(Ok(())) => Ok(()),
             Ok(Err(_)) => Err("inside of LocalKey::with of the same key"),

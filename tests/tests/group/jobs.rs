@@ -51,3 +51,28 @@ fn a_job_that_is_discarded_at_shutdown_leaves_when_its_captures_are_gone() {
         drop(release);
     });
 }
+
+#[test]
+fn tasks_of_a_runtime_in_a_job_are_no_members_of_its_group() {
+    within(LIMIT, || {
+        mini::block_on(async {
+            let group = Group::new();
+            let inside = group.clone();
+            let job = move || {
+                let looks = || {
+                    let group = inside.clone();
+                    async move {
+                        let is_exempt = pin!(group.wait()).poll(&mut Context::from_waker(Waker::noop())).is_ready();
+                        drop(shield(Duration::ZERO, pending::<()>()));
+                        (is_exempt, group.len())
+                    }
+                };
+                Builder::new_current_thread().build().unwrap().block_on(async {
+                    assert_eq!(mini::spawn(looks()).await.unwrap(), (false, 1), "the job alone");
+                    assert_eq!(looks().await, (true, 2), "the future of the job is a part of it");
+                });
+            };
+            group.spawn_blocking(job).await.unwrap();
+        });
+    });
+}

@@ -8,6 +8,7 @@ use crate::primitives::thread::ThreadId;
 use crate::scheduler::context;
 use crate::scheduler::core::Core;
 use crate::scheduler::shared::Shared;
+use crate::task::local::hidden::hide;
 
 /// Why a thread that has entered a runtime may not touch what only the holder of its core touches.
 #[derive(Debug)]
@@ -60,6 +61,7 @@ pub(super) fn close_if_closing(shared: &Arc<Shared>, core: &Core) {
 
 /// Closes a core that no thread held, whose ownership the caller has taken, and gives the ownership back.
 pub(crate) fn close_core(shared: &Arc<Shared>, core: &Core) {
+    let _hidden = hide(); // from the tasks that it drops
     let context = context::enter_held(shared, core);
     if let Some(thread) = core.pinned_elsewhere() {
         core.forget_pinned(thread);
