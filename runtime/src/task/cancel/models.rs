@@ -2,7 +2,9 @@
 //!
 //! Bugs that were planted, and what found them: a flag raised before the lock, and one raised without Release
 //! (`the_flag_tells_..`); a waiter or a child added without a look at the reason under the lock (never told:
-//! `.._is_told_once`, `a_child_made_..`); a `mark` without its first look (`there_is_one_first_reason_..`).
+//! `.._is_told_once`, `a_child_made_..`); a `mark` without its first look (`there_is_one_first_reason_..`); one that
+//! takes the children out, or does not look at those of a node that is cancelled (`who_cancels_finds_..`); one that
+//! gives them the reason of the caller in place of that of the node (`there_is_one_first_reason_..`).
 
 use std::sync::Arc;
 use std::task::{Wake, Waker};
@@ -17,6 +19,15 @@ struct Count(AtomicUsize);
 impl Wake for Count {
     fn wake(self: Arc<Self>) {
         self.0.fetch_add(1, Relaxed);
+    }
+}
+
+/// Counts the wakes that find a node cancelled.
+struct Finds(Arc<Node>, AtomicUsize);
+
+impl Wake for Finds {
+    fn wake(self: Arc<Self>) {
+        self.1.fetch_add(self.0.is_cancelled().into(), Relaxed);
     }
 }
 
@@ -110,6 +121,25 @@ fn there_is_one_first_reason_for_all() {
         let expected = if is_first { Reason::Requested } else { Reason::Signal };
         assert_eq!(node.why().unwrap().reason(), expected);
         assert_eq!(child.why().unwrap().reason(), expected);
+    });
+}
+
+#[test]
+fn who_cancels_finds_all_cancelled_also_what_another_thread_is_at() {
+    loom::model(|| {
+        let top = Node::root();
+        let middle = top.child();
+        let last = middle.child();
+        let finds = Arc::new(Finds(last.clone(), AtomicUsize::new(0)));
+        assert!(top.add_waiter(Waker::from(finds.clone())).is_ok());
+        let rival = thread::spawn(move || middle.cancel(why(Reason::Signal)));
+        assert!(top.cancel(why(Reason::Requested)));
+        assert!(last.is_cancelled());
+        assert_eq!(finds.1.load(Relaxed), 1, "before the first waker is called");
+        let is_first = rival.join().unwrap();
+        let expected = if is_first { Reason::Signal } else { Reason::Requested };
+        assert_eq!(last.why().unwrap().reason(), expected);
+        assert_eq!((top.sight().children, last.parent.as_ref().unwrap().sight().children), (0, 0));
     });
 }
 

@@ -4,19 +4,21 @@
 //!
 //! # No cancellation is missed
 //!
-//! `cancel` notes the reason under the lock of the node, and in the same critical section takes out the wakers and the
-//! children. A waker or a child is added under that lock too, and only while there is no reason. So each is either
-//! taken out by `cancel`, or its owner finds the reason. The flag repeats the reason for readers without the lock; it
-//! is raised inside of the critical section, so a thread that sees it finds the reason.
+//! `mark` notes the reason under the lock of the node, and in the same critical section takes out the wakers and lists
+//! the children. A waker or a child is added under that lock too, and only while there is no reason. So each is either
+//! found by `mark`, or its owner finds the reason. The flag repeats the reason for readers without the lock; it is
+//! raised inside of the critical section, so a thread that sees it finds the reason.
+//!
+//! All nodes of the subtree are marked before the first waker is called: a woken task finds each of its tokens
+//! cancelled. So they are when `cancel` returns, also those that another thread is about to mark: a node that is marked
+//! keeps its children until all below it are, and each thread that comes to it meanwhile walks them too. They get the
+//! reason of the node, whoever comes first.
 //!
 //! # Depth
 //!
 //! A node keeps its parent, the parent knows its children weakly. Trees may be as deep as memory allows, so neither
 //! `cancel` nor the drop recurses: one has a list of nodes to visit, the other climbs as long as it drops the last
 //! reference (`Arc::into_inner` says so to exactly one thread).
-//!
-//! All nodes of the subtree are marked before the first waker is called: a woken task finds each of its tokens
-//! cancelled.
 //!
 //! Rejected: one lock for a whole tree (the root of a program would be every token's lock). Intrusive lists of waiters
 //! (unsafe code, to save one allocation in the life of a token). Children that do not keep their parent (in the middle
@@ -36,7 +38,7 @@ pub(super) struct Node {
     is_cancelled: AtomicBool,
     state: Mutex<State>,
     /// Until the drop takes it.
-    parent: Option<Arc<Node>>,
+    pub(super) parent: Option<Arc<Node>>,
     /// Its number among the children of the parent; written once, under the lock of the parent.
     key: AtomicU32,
 }
@@ -44,8 +46,9 @@ pub(super) struct Node {
 struct State {
     why: Option<Cancelled>,
     name: Option<Arc<str>>,
-    /// Empty once there is a reason, as are the children.
+    /// Empty once there is a reason.
     waiters: Slab<Waker>,
+    /// Empty once all below are cancelled.
     children: Slab<Weak<Node>>,
 }
 
@@ -99,30 +102,42 @@ impl Node {
 
     /// Cancels the node and all below it. Says whether this was the first reason.
     pub(super) fn cancel(self: &Arc<Self>, why: Cancelled) -> bool {
-        let (mut wakers, mut nodes) = (Vec::new(), Vec::new());
+        let (mut wakers, mut nodes, mut parents) = (Vec::new(), Vec::new(), Vec::new());
         let is_first = self.mark(why, &mut wakers, &mut nodes);
-        while let Some(node) = nodes.pop() {
-            node.mark(why, &mut wakers, &mut nodes); // one that is cancelled already has no children
+        if !nodes.is_empty() {
+            parents.push(self.clone());
         }
+        while let Some((node, why)) = nodes.pop() {
+            let others = nodes.len();
+            node.mark(why, &mut wakers, &mut nodes);
+            if nodes.len() > others {
+                parents.push(node);
+            }
+        }
+        parents.iter().for_each(|node| node.forget_children());
         for waker in wakers {
             contain(|| waker.wake()); // if one panics, the others are woken all the same
         }
         is_first
     }
 
-    /// Cancels this node alone: hands out its waiters and its children.
-    fn mark(&self, why: Cancelled, wakers: &mut Vec<Waker>, nodes: &mut Vec<Arc<Node>>) -> bool {
+    /// Cancels this node alone, unless it is cancelled: hands out its waiters. In either case hands out the children
+    /// that may not be cancelled yet, with the reason for them.
+    fn mark(&self, why: Cancelled, wakers: &mut Vec<Waker>, nodes: &mut Vec<(Arc<Node>, Cancelled)>) -> bool {
         let mut state = lock(&self.state);
-        if state.why.is_some() {
-            return false;
-        }
-        state.why = Some(why);
+        let is_first = state.why.is_none();
+        let why = *state.why.get_or_insert(why);
+        let waiters = is_first.then(|| state.waiters.take());
         self.is_cancelled.store(true, Release);
-        let (waiters, children) = (state.waiters.take(), state.children.take());
+        nodes.extend(state.children.iter().filter_map(|(_, child)| Some((child.upgrade()?, why))));
         drop(state);
-        wakers.extend(waiters);
-        nodes.extend(children.filter_map(|child| child.upgrade()));
-        true
+        wakers.extend(waiters.into_iter().flatten());
+        is_first
+    }
+
+    /// All below are cancelled: who comes here need not look at them.
+    fn forget_children(&self) {
+        let _children = lock(&self.state).children.take();
     }
 
     /// Keeps `waker` until the node is cancelled or [`remove_waiter`](Self::remove_waiter) is called with the number,
