@@ -29,6 +29,45 @@ fn a_task_that_spends_its_budget_lets_others_run() {
     });
 }
 
+#[test]
+fn a_task_that_awaits_what_has_ended_lets_others_run() {
+    on_single_workers(|builder| {
+        builder.build().unwrap().block_on(async {
+            let ended: Vec<_> = (0..130).map(|_| mini::spawn(async {})).collect();
+            while !ended.iter().all(|task| task.is_finished()) {
+                yield_now().await;
+            }
+            let other = mini::spawn(async {});
+            for task in ended {
+                task.await.unwrap();
+            }
+            assert!(other.is_finished());
+
+            let shared = mini::spawn(async {}).shared();
+            shared.clone().await.unwrap();
+            let (other, mut rounds) = (mini::spawn(async {}), 0);
+            while !other.is_finished() && rounds < 10_000 {
+                shared.clone().await.unwrap();
+                rounds += 1;
+            }
+            assert!(rounds <= 2 * 128 + 1, "{rounds}");
+
+            mini::local_scope!(|s| {
+                let ended: Vec<_> = (0..130).map(|_| s.spawn(async {})).collect();
+                while !ended.iter().all(|child| child.is_finished()) {
+                    yield_now().await;
+                }
+                let other = mini::spawn(async {});
+                for child in ended {
+                    child.await;
+                }
+                assert!(other.is_finished());
+            })
+            .await;
+        });
+    });
+}
+
 /// A loop that goes on with whichever of two is ready, as `select!` does.
 #[test]
 fn of_two_that_are_always_ready_none_goes_on_when_the_budget_is_spent() {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::mem;
 use std::panic::{Location, RefUnwindSafe, UnwindSafe};
 use std::pin::Pin;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 
 use mini_context::{Lock, Note, Reason};
 
@@ -128,7 +128,8 @@ impl<T> Future for ScopedJoinHandle<T> {
     type Output = T;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
-        let polled = self.output.poll(cx);
+        ready!(mini_context::check_budget(cx));
+        let polled = mini_context::spend_if_ready(self.output.poll(cx));
         if polled.is_pending() {
             mini_context::leave_note(Note { reason: Reason::JoinSet(1), location: self.output.location });
         }

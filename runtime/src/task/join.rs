@@ -9,7 +9,7 @@ use std::mem::ManuallyDrop;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 
 use mini_context::{Note, Reason, forget_wait, leave_note, note_waker};
 
@@ -272,6 +272,9 @@ impl<T> Future for JoinHandle<T> {
     type Output = Result<T, JoinError>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        if self.is_finished() {
+            ready!(mini_context::poll_budget(cx));
+        }
         let polled = self.get_mut().poll_with(cx.waker());
         if polled.is_pending() {
             note_waker(cx.waker());

@@ -153,7 +153,7 @@ impl<T> JoinSet<T> {
     fn take(&mut self, number: u32) -> Result<(Id, T), JoinError> {
         let mut handle = self.handles[number as usize].take().expect("each task ends once");
         self.free.push(number);
-        match Pin::new(&mut handle).poll(&mut Context::from_waker(Waker::noop())) {
+        match handle.poll_with(Waker::noop()) {
             Poll::Ready(output) => output.map(|output| (handle.id(), output)),
             Poll::Pending => unreachable!("it is woken when the output is in place"),
         }

@@ -11,7 +11,7 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Poll, Wake, Waker, ready};
 
 use mini_context::contain;
 
@@ -187,6 +187,7 @@ impl<T: Clone> Future for SharedJoinHandle<T> {
     type Output = Result<T, Arc<JoinError>>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        ready!(mini_context::check_budget(cx)); // a user's waker: before the locks
         let Self { joined, number } = &mut *self;
         // Before the look: the end may come between the two.
         let _before = joined.waiters.leave(number, cx.waker());
@@ -202,6 +203,7 @@ impl<T: Clone> Future for SharedJoinHandle<T> {
         let _spent = handle.take();
         drop(handle);
         let _mine = number.take().and_then(|number| joined.waiters.take(number));
+        mini_context::spend(1);
         Poll::Ready(joined.output.get().expect("it is there when the handle is not").clone())
     }
 }
