@@ -121,3 +121,27 @@ fn a_task_that_waits_for_itself_is_told() {
         });
     });
 }
+
+/// Each costs as much as the first: what looks for a waiter among all others takes minutes here.
+#[test]
+fn a_crowd_may_wait_for_one_task() {
+    within(LIMIT, || {
+        mini::block_on(async {
+            let (send, receive) = oneshot::<u32>();
+            let task = mini::spawn(async move { receive.await.unwrap() }).shared();
+            let counts = Counts::new();
+            let mut handles: Vec<_> = (0..300_000).map(|_| task.clone()).collect();
+            for _ in 0..2 {
+                assert!(handles.iter_mut().all(|handle| poll_with(handle, &counts).is_pending()));
+            }
+            handles.truncate(200_000);
+            send.send(7);
+            assert_eq!(task.await.unwrap(), 7);
+            assert_eq!(counts.wakes(), 200_000);
+            for handle in handles {
+                assert_eq!(handle.await.unwrap(), 7);
+            }
+            assert_eq!(std::sync::Arc::strong_count(&counts), 1, "no waker is left");
+        });
+    });
+}

@@ -15,6 +15,7 @@ use std::task::{Context, Poll, Wake, Waker, ready};
 
 use mini_context::contain;
 
+use super::slab::Slab;
 use super::{Id, JoinError, JoinHandle};
 use crate::primitives::{Mutex, lock};
 
@@ -55,8 +56,8 @@ use crate::primitives::{Mutex, lock};
 #[must_use = "futures do nothing unless awaited"]
 pub struct SharedJoinHandle<T> {
     joined: Arc<Joined<T>>,
-    /// The number under which its waker was left.
-    number: Option<u64>,
+    /// Its place among the waiters, once it has waited.
+    number: Option<u32>,
 }
 
 struct Joined<T> {
@@ -68,37 +69,21 @@ struct Joined<T> {
     waiters: Arc<Waiters>,
 }
 
-#[derive(Default)]
-struct Waiters(Mutex<Waiting>);
-
-#[derive(Default)]
-struct Waiting {
-    wakers: Vec<(u64, Waker)>,
-    last_number: u64,
-}
+/// A place is its waiter's until that gives it back; its waker is taken out by the thread that wakes.
+struct Waiters(Mutex<Slab<Option<Waker>>>);
 
 impl Waiters {
     /// Leaves a waker; returns the one before, to be dropped by the caller, as that may run a user's code.
-    fn leave(&self, number: &mut Option<u64>, waker: &Waker) -> Option<Waker> {
+    fn leave(&self, number: &mut Option<u32>, waker: &Waker) -> Option<Waker> {
         let waker = waker.clone(); // a user's code: not under the lock
-        let mut waiting = lock(&self.0);
-        let number = *number.get_or_insert_with(|| {
-            waiting.last_number += 1;
-            waiting.last_number
-        });
-        match waiting.wakers.iter_mut().find(|(other, _)| *other == number) {
-            Some((_, place)) => Some(std::mem::replace(place, waker)),
-            None => {
-                waiting.wakers.push((number, waker));
-                None
-            }
-        }
+        let mut places = lock(&self.0);
+        let number = *number.get_or_insert_with(|| places.insert(None));
+        places.get_mut(number)?.replace(waker)
     }
 
-    fn take(&self, number: u64) -> Option<Waker> {
-        let wakers = &mut lock(&self.0).wakers;
-        let at = wakers.iter().position(|(other, _)| *other == number)?;
-        Some(wakers.swap_remove(at).1)
+    /// Gives a place back; returns the waker, if it is still there.
+    fn take(&self, number: u32) -> Option<Waker> {
+        lock(&self.0).remove(number)?
     }
 }
 
@@ -108,8 +93,8 @@ impl Wake for Waiters {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        let wakers = std::mem::take(&mut lock(&self.0).wakers);
-        for (_, waker) in wakers {
+        let wakers: Vec<_> = lock(&self.0).iter_mut().filter_map(|(_, place)| place.take()).collect();
+        for waker in wakers {
             contain(|| waker.wake()); // if one panics, the others are woken all the same
         }
     }
@@ -118,7 +103,7 @@ impl Wake for Waiters {
 impl<T> SharedJoinHandle<T> {
     pub(super) fn new(handle: JoinHandle<T>) -> Self {
         let (id, name) = (handle.id(), handle.name());
-        let (output, waiters) = (OnceLock::new(), Arc::default());
+        let (output, waiters) = (OnceLock::new(), Arc::new(Waiters(Mutex::new(Slab::new()))));
         let joined = Joined { id, name, handle: Mutex::new(Some(handle)), output, waiters };
         Self { joined: Arc::new(joined), number: None }
     }

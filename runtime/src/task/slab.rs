@@ -1,7 +1,7 @@
 //! `Slab`: values under small numbers, added and removed in constant time, without an allocation once it is warm.
 //!
-//! Used by what keeps wakers, children or tasks under a lock and has to find one of them again: `cancel` and `group`.
-//! A number is given out anew after its value was removed; the callers remove each value once.
+//! Used by what keeps wakers, children or tasks under a lock and has to find one of them again: `cancel`, `group` and
+//! `shared_join`. A number is given out anew after its value was removed; the callers remove each value once.
 //!
 //! Memory follows the most values that were there at once. When the last one goes, what is beyond [`KEPT`] places is
 //! given back.
