@@ -12,7 +12,7 @@ mod ready;
 mod scope;
 mod wakers;
 
-pub use branches::End;
+pub use branches::Empty;
 pub use join::{awaited, identity, infallible, join, maybe, whole};
 pub use output::ScopedJoinHandle;
 pub use race::{Outcome, biased, fair, no_branch_left, racer};

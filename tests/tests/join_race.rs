@@ -10,6 +10,9 @@ use mini::task::yield_now;
 use mini::{join, race, try_join};
 use mini_tests::caught;
 
+#[path = "join_race/many.rs"]
+mod many;
+
 /// Writes its name when it is dropped.
 struct Named<'a>(&'static str, &'a RefCell<Vec<&'static str>>);
 

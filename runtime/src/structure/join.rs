@@ -14,9 +14,9 @@ use std::task::{Context, Poll};
 
 use pin_project_lite::pin_project;
 
-use super::branches::{End, Walk};
+use super::branches::{Empty, Walk};
 
-/// What all branches of a join are, each with those behind it.
+/// What all branches of a join are, each with those before it.
 pub trait Branches<E> {
     /// The outputs, as pairs.
     type Output;
@@ -31,7 +31,7 @@ pub trait Branches<E> {
     fn take(self: Pin<&mut Self>) -> Self::Output;
 }
 
-impl<E> Branches<E> for End {
+impl<E> Branches<E> for Empty {
     type Output = ();
     const LEN: usize = 0;
 
@@ -74,66 +74,62 @@ impl<F: Future<Output = Result<T, E>>, T, E> Branch<F, T> {
 
 pin_project! {
     /// A branch that is awaited.
-    pub struct Awaited<F, T, Tail> {
+    pub struct Awaited<Before, F, T> {
+        #[pin]
+        before: Before,
         #[pin]
         branch: Branch<F, T>,
-        #[pin]
-        tail: Tail,
     }
 }
 
-impl<F: Future<Output = Result<T, E>>, T, E, Tail: Branches<E>> Branches<E> for Awaited<F, T, Tail> {
-    type Output = (T, Tail::Output);
-    const LEN: usize = 1 + Tail::LEN;
+impl<Before: Branches<E>, F: Future<Output = Result<T, E>>, T, E> Branches<E> for Awaited<Before, F, T> {
+    type Output = (Before::Output, T);
+    const LEN: usize = Before::LEN + 1;
 
     fn poll(self: Pin<&mut Self>, walk: Walk, cx: &mut Context<'_>) -> Result<(), E> {
         let this = self.project();
-        if walk.is_here() {
-            this.branch.poll(cx)?;
-        }
-        this.tail.poll(walk.next(), cx)
+        this.before.poll(walk, cx)?;
+        if walk.comes_to(Before::LEN) { this.branch.poll(cx) } else { Ok(()) }
     }
 
     fn is_done(&self) -> bool {
-        self.branch.value.is_some() && self.tail.is_done()
+        self.before.is_done() && self.branch.value.is_some()
     }
 
     fn take(self: Pin<&mut Self>) -> Self::Output {
         let this = self.project();
         let value = this.branch.project().value.take().expect("the branch is done");
-        (value, this.tail.take())
+        (this.before.take(), value)
     }
 }
 
 pin_project! {
     /// A branch that is not waited for.
-    pub struct Maybe<F, T, Tail> {
+    pub struct Maybe<Before, F, T> {
+        #[pin]
+        before: Before,
         #[pin]
         branch: Branch<F, T>,
-        #[pin]
-        tail: Tail,
     }
 }
 
-impl<F: Future<Output = Result<T, E>>, T, E, Tail: Branches<E>> Branches<E> for Maybe<F, T, Tail> {
-    type Output = (Option<T>, Tail::Output);
-    const LEN: usize = 1 + Tail::LEN;
+impl<Before: Branches<E>, F: Future<Output = Result<T, E>>, T, E> Branches<E> for Maybe<Before, F, T> {
+    type Output = (Before::Output, Option<T>);
+    const LEN: usize = Before::LEN + 1;
 
     fn poll(self: Pin<&mut Self>, walk: Walk, cx: &mut Context<'_>) -> Result<(), E> {
         let this = self.project();
-        if walk.is_here() {
-            this.branch.poll(cx)?;
-        }
-        this.tail.poll(walk.next(), cx)
+        this.before.poll(walk, cx)?;
+        if walk.comes_to(Before::LEN) { this.branch.poll(cx) } else { Ok(()) }
     }
 
     fn is_done(&self) -> bool {
-        self.tail.is_done()
+        self.before.is_done()
     }
 
     fn take(self: Pin<&mut Self>) -> Self::Output {
         let this = self.project();
-        (this.branch.project().value.take(), this.tail.take())
+        (this.before.take(), this.branch.project().value.take())
     }
 }
 
@@ -173,20 +169,20 @@ pub fn join<L: Branches<E>, E>(list: L) -> Join<L, E> {
     Join { list: Some(list), start: 0, error: PhantomData }
 }
 
-/// A branch that is awaited, before others.
-pub fn awaited<F, T, E, Tail>(future: F, tail: Tail) -> Awaited<F::IntoFuture, T, Tail>
+/// A branch that is awaited, behind others.
+pub fn awaited<Before, F, T, E>(before: Before, future: F) -> Awaited<Before, F::IntoFuture, T>
 where
     F: IntoFuture<Output = Result<T, E>>,
 {
-    Awaited { branch: Branch::new(future.into_future()), tail }
+    Awaited { before, branch: Branch::new(future.into_future()) }
 }
 
-/// A branch that is not awaited, before others.
-pub fn maybe<F, T, E, Tail>(future: F, tail: Tail) -> Maybe<F::IntoFuture, T, Tail>
+/// A branch that is not awaited, behind others.
+pub fn maybe<Before, F, T, E>(before: Before, future: F) -> Maybe<Before, F::IntoFuture, T>
 where
     F: IntoFuture<Output = Result<T, E>>,
 {
-    Maybe { branch: Branch::new(future.into_future()), tail }
+    Maybe { before, branch: Branch::new(future.into_future()) }
 }
 
 /// The futures of a `try_join!` are as they are.
@@ -225,41 +221,37 @@ pub fn whole<T>(result: Result<T, Infallible>) -> T {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __join {
-    // One branch at a time: its output gets a name, and it is moved to the list.
-    (@branches $kind:ident $any:tt [$($name:ident)*] [$($branch:tt)*] maybe $future:expr $(, $($rest:tt)*)?) => {
-        $crate::__join!(@branches $kind $any [$($name)* output] [$($branch)* (maybe $future)] $($($rest)*)?)
+    // One branch at a time: its output gets a name, and it is added to the list.
+    (@branches $kind:ident $any:tt [$($name:ident)*] $outputs:tt [$list:expr]
+        maybe $future:expr $(, $($rest:tt)*)?
+    ) => {
+        $crate::__join!(@branches $kind $any [$($name)* output] ($outputs, output)
+            [$crate::structure::maybe($list, $crate::structure::$kind($future))] $($($rest)*)?)
     };
-    (@branches $kind:ident $any:tt [$($name:ident)*] [$($branch:tt)*] $future:expr $(, $($rest:tt)*)?) => {
-        $crate::__join!(@branches $kind any [$($name)* output] [$($branch)* (awaited $future)] $($($rest)*)?)
+    (@branches $kind:ident $any:tt [$($name:ident)*] $outputs:tt [$list:expr] $future:expr $(, $($rest:tt)*)?) => {
+        $crate::__join!(@branches $kind any [$($name)* output] ($outputs, output)
+            [$crate::structure::awaited($list, $crate::structure::$kind($future))] $($($rest)*)?)
     };
-    (@branches infallible any [$($name:ident)*] [$($branch:tt)*]) => {
-        match $crate::structure::whole($crate::structure::join($crate::__join!(@list infallible $($branch)*)).await) {
-            $crate::__join!(@pattern $($name)*) => ($($name,)*),
+    (@branches infallible any [$($name:ident)*] $outputs:tt [$list:expr]) => {
+        match $crate::structure::whole($crate::structure::join($list).await) {
+            $outputs => ($($name,)*),
         }
     };
-    (@branches identity any [$($name:ident)*] [$($branch:tt)*]) => {
-        match $crate::structure::join($crate::__join!(@list identity $($branch)*)).await {
-            ::std::result::Result::Ok($crate::__join!(@pattern $($name)*)) => ::std::result::Result::Ok(($($name,)*)),
+    (@branches identity any [$($name:ident)*] $outputs:tt [$list:expr]) => {
+        match $crate::structure::join($list).await {
+            ::std::result::Result::Ok($outputs) => ::std::result::Result::Ok(($($name,)*)),
             ::std::result::Result::Err(error) => ::std::result::Result::Err(error),
         }
     };
-    (@branches $kind:ident none [] []) => {
+    (@branches $kind:ident none [] $outputs:tt $list:tt) => {
         ::std::compile_error!("this needs futures to wait for, as in `join!(first(), second())`")
     };
-    (@branches $kind:ident none [$($name:ident)+] $branches:tt) => {
+    (@branches $kind:ident none [$($name:ident)+] $outputs:tt $list:tt) => {
         ::std::compile_error!("a `maybe` future ends when all others are done: add one that is not `maybe`")
     };
     (@branches $($rest:tt)*) => {
         ::std::compile_error!("these are no futures with commas between them, as in `join!(first(), maybe second())`")
     };
-
-    // The branches as pairs, and a pattern for their outputs.
-    (@list $kind:ident) => { $crate::structure::End };
-    (@list $kind:ident ($how:ident $future:expr) $($rest:tt)*) => {
-        $crate::structure::$how($crate::structure::$kind($future), $crate::__join!(@list $kind $($rest)*))
-    };
-    (@pattern) => { () };
-    (@pattern $name:ident $($rest:ident)*) => { ($name, $crate::__join!(@pattern $($rest)*)) };
 }
 
 /// Waits for several futures at once, and gives their outputs as a tuple.
@@ -300,7 +292,7 @@ macro_rules! __join {
 /// If the caller is dropped, so are the futures, and the outputs that are there.
 #[macro_export]
 macro_rules! join {
-    ($($branches:tt)*) => { $crate::__join!(@branches infallible none [] [] $($branches)*) };
+    ($($branches:tt)*) => { $crate::__join!(@branches infallible none [] () [$crate::structure::Empty] $($branches)*) };
 }
 
 /// As [`join!`](crate::join), of futures that give a `Result`: the first error drops the others.
@@ -333,5 +325,5 @@ macro_rules! join {
 /// As [`join!`](crate::join).
 #[macro_export]
 macro_rules! try_join {
-    ($($branches:tt)*) => { $crate::__join!(@branches identity none [] [] $($branches)*) };
+    ($($branches:tt)*) => { $crate::__join!(@branches identity none [] () [$crate::structure::Empty] $($branches)*) };
 }

@@ -20,18 +20,18 @@ use std::task::{Context, Poll};
 
 use pin_project_lite::pin_project;
 
-use super::branches::{End, Walk, draw};
+use super::branches::{Empty, Walk, draw};
 
-/// The output of a branch, or of one behind it.
+/// The output of a branch, or of one before it.
 #[derive(Debug)]
-pub enum Outcome<T, Tail> {
+pub enum Outcome<Before, T> {
     /// Of this branch.
     Here(T),
-    /// Of one behind it.
-    There(Tail),
+    /// Of one before it.
+    Before(Before),
 }
 
-/// What all branches of a race are, each with those behind it.
+/// What all branches of a race are, each with those before it.
 pub trait Racers {
     /// The output of one of them.
     type Output;
@@ -44,7 +44,7 @@ pub trait Racers {
     fn is_over(&self) -> bool;
 }
 
-impl Racers for End {
+impl Racers for Empty {
     type Output = Infallible;
     const LEN: usize = 0;
 
@@ -58,24 +58,27 @@ impl Racers for End {
 }
 
 pin_project! {
-    /// A branch, and those behind it.
-    pub struct Racer<F, P, Tail> {
+    /// A branch, and those before it.
+    pub struct Racer<Before, F, P> {
+        #[pin]
+        before: Before,
         // None if its condition did not hold, or its output did not match.
         #[pin]
         future: Option<F>,
         matches: P,
-        #[pin]
-        tail: Tail,
     }
 }
 
-impl<F: Future, P: Fn(F::Output) -> (bool, F::Output), Tail: Racers> Racers for Racer<F, P, Tail> {
-    type Output = Outcome<F::Output, Tail::Output>;
-    const LEN: usize = 1 + Tail::LEN;
+impl<Before: Racers, F: Future, P: Fn(F::Output) -> (bool, F::Output)> Racers for Racer<Before, F, P> {
+    type Output = Outcome<Before::Output, F::Output>;
+    const LEN: usize = Before::LEN + 1;
 
     fn poll(self: Pin<&mut Self>, walk: Walk, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
-        if walk.is_here()
+        if let Poll::Ready(output) = this.before.poll(walk, cx) {
+            return Poll::Ready(Outcome::Before(output));
+        }
+        if walk.comes_to(Before::LEN)
             && let Some(future) = this.future.as_mut().as_pin_mut()
             && let Poll::Ready(output) = future.poll(cx)
         {
@@ -85,11 +88,11 @@ impl<F: Future, P: Fn(F::Output) -> (bool, F::Output), Tail: Racers> Racers for 
                 return Poll::Ready(Outcome::Here(output));
             }
         }
-        this.tail.poll(walk.next(), cx).map(Outcome::There)
+        Poll::Pending
     }
 
     fn is_over(&self) -> bool {
-        self.future.is_none() && self.tail.is_over()
+        self.before.is_over() && self.future.is_none()
     }
 }
 
@@ -140,13 +143,13 @@ pub fn biased<L: Racers>(list: L) -> Race<L> {
     Race { list: Some(list), start: 0, is_biased: true }
 }
 
-/// A branch, before others. `matches` tells whether the output matches its pattern.
-pub fn racer<F, P, Tail>(future: Option<F>, matches: P, tail: Tail) -> Racer<F::IntoFuture, P, Tail>
+/// A branch, behind others. `matches` tells whether the output matches its pattern.
+pub fn racer<Before, F, P>(before: Before, future: Option<F>, matches: P) -> Racer<Before, F::IntoFuture, P>
 where
     F: IntoFuture,
     P: Fn(F::Output) -> (bool, F::Output),
 {
-    Racer { future: future.map(F::into_future), matches, tail }
+    Racer { before, future: future.map(F::into_future), matches }
 }
 
 /// What a race without an `else` arm does when no branch is left.
@@ -234,116 +237,102 @@ macro_rules! select {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __race {
-    // Arms have a `=` among their first tokens, plain futures have none at all.
-    (@form $order:ident { $($all:tt)* } = $($rest:tt)*) => { $crate::__race!(@arms $order [] [] $($all)*) };
-    (@form $order:ident { $($all:tt)* } $a:tt = $($rest:tt)*) => { $crate::__race!(@arms $order [] [] $($all)*) };
-    (@form $order:ident { $($all:tt)* } $a:tt $b:tt = $($rest:tt)*) => {
-        $crate::__race!(@arms $order [] [] $($all)*)
-    };
-    (@form $order:ident { $($all:tt)* } $a:tt $b:tt $c:tt = $($rest:tt)*) => {
-        $crate::__race!(@arms $order [] [] $($all)*)
-    };
+    // The first arm has a `=` among its first tokens. The first of plain futures ends with a comma, or is all there is.
+    (@form $order:ident $all:tt = $($rest:tt)*) => { $crate::__race!(@begin $order $all) };
+    (@form $order:ident $all:tt , $($rest:tt)*) => { $crate::__race!(@plain $order $all) };
+    (@form $order:ident $all:tt $a:tt = $($rest:tt)*) => { $crate::__race!(@begin $order $all) };
+    (@form $order:ident $all:tt $a:tt , $($rest:tt)*) => { $crate::__race!(@plain $order $all) };
+    (@form $order:ident $all:tt $a:tt $b:tt = $($rest:tt)*) => { $crate::__race!(@begin $order $all) };
+    (@form $order:ident $all:tt $a:tt $b:tt , $($rest:tt)*) => { $crate::__race!(@plain $order $all) };
+    (@form $order:ident $all:tt $a:tt $b:tt $c:tt = $($rest:tt)*) => { $crate::__race!(@begin $order $all) };
+    (@form $order:ident $all:tt $a:tt $b:tt $c:tt , $($rest:tt)*) => { $crate::__race!(@plain $order $all) };
     (@form $order:ident $all:tt $a:tt $b:tt $c:tt $d:tt $($rest:tt)*) => {
         $crate::__race!(@form $order $all $($rest)*)
     };
-    (@form $order:ident { $($future:expr),+ $(,)? } $($rest:tt)*) => {
-        $crate::__race!(@arms $order [] [] $(output = $future => output,)+)
+    (@form $order:ident $all:tt $($rest:tt)*) => { $crate::__race!(@plain $order $all) };
+    (@plain $order:ident { $($future:expr),+ $(,)? }) => {
+        $crate::__race!(@begin $order { $(output = $future => output,)+ })
     };
-    (@form $order:ident {} $($rest:tt)*) => {
+    (@plain $order:ident {}) => {
         ::std::compile_error!(
             "`race!` needs futures to wait for, as in `race!(first(), second())` or `race! { x = first() => x, y = \
             second() => y }`"
         )
     };
-    (@form $($rest:tt)*) => {
+    (@plain $order:ident $all:tt) => { $crate::__race!(@begin $order $all) };
+
+    // One arm at a time: it is added to the conditions, to the list, and to the arms of the `match`.
+    (@begin $order:ident { $($arms:tt)* }) => {
+        $crate::__race!(@arms $order {} [$crate::structure::Empty] [] $($arms)*)
+    };
+    (@arms $order:ident $conditions:tt $list:tt [$($arm:tt)+]) => {
+        $crate::__race!(@match $order $conditions $list [$($arm)+] $crate::structure::no_branch_left())
+    };
+    (@arms $order:ident $conditions:tt $list:tt [$($arm:tt)+] else => $else:expr $(,)?) => {
+        $crate::__race!(@match $order $conditions $list [$($arm)+] $else)
+    };
+    (@arms $order:ident { $($condition:tt)* } [$list:expr] [$(($outcome:pat => $arm:expr))*]
+        $pattern:pat = $future:expr $(, if $if:expr)? => $then:block, $($rest:tt)*
+    ) => {
+        $crate::__race!(@arms $order { $($condition)* $(let condition: bool = $if;)? }
+            [$crate::structure::racer($list, $crate::__race!(@future $future $(, $if => condition)?),
+                $crate::__race!(@matches $pattern))]
+            [$(($crate::structure::Outcome::Before($outcome) => $arm))*
+                ($crate::structure::Outcome::Here($pattern) => $then)] $($rest)*)
+    };
+    (@arms $order:ident { $($condition:tt)* } [$list:expr] [$(($outcome:pat => $arm:expr))*]
+        $pattern:pat = $future:expr $(, if $if:expr)? => $then:block $($rest:tt)*
+    ) => {
+        $crate::__race!(@arms $order { $($condition)* $(let condition: bool = $if;)? }
+            [$crate::structure::racer($list, $crate::__race!(@future $future $(, $if => condition)?),
+                $crate::__race!(@matches $pattern))]
+            [$(($crate::structure::Outcome::Before($outcome) => $arm))*
+                ($crate::structure::Outcome::Here($pattern) => $then)] $($rest)*)
+    };
+    (@arms $order:ident { $($condition:tt)* } [$list:expr] [$(($outcome:pat => $arm:expr))*]
+        $pattern:pat = $future:expr $(, if $if:expr)? => $then:expr $(, $($rest:tt)*)?
+    ) => {
+        $crate::__race!(@arms $order { $($condition)* $(let condition: bool = $if;)? }
+            [$crate::structure::racer($list, $crate::__race!(@future $future $(, $if => condition)?),
+                $crate::__race!(@matches $pattern))]
+            [$(($crate::structure::Outcome::Before($outcome) => $arm))*
+                ($crate::structure::Outcome::Here($pattern) => $then)] $($($rest)*)?)
+    };
+    (@arms $($rest:tt)*) => {
         ::std::compile_error!("an arm of `race!` is `pattern = future => expression` or `pattern = future, if \
             condition => expression`")
     };
 
-    // One arm at a time: it is moved to the list, with as many marks as there are arms before it.
-    (@arms $order:ident $marks:tt [$($arm:tt)+]) => {
-        $crate::__race!(@match $order [$($arm)+] $crate::structure::no_branch_left())
-    };
-    (@arms $order:ident $marks:tt [$($arm:tt)+] else => $else:expr $(,)?) => {
-        $crate::__race!(@match $order [$($arm)+] $else)
-    };
-    (@arms $order:ident $marks:tt [$($arm:tt)*] $pattern:pat = $future:expr, if $if:expr => $then:block, $($rest:tt)*) => {
-        $crate::__race!(@add $order $marks [$($arm)*] ($pattern, $future, [$if], $then) $($rest)*)
-    };
-    (@arms $order:ident $marks:tt [$($arm:tt)*] $pattern:pat = $future:expr, if $if:expr => $then:block $($rest:tt)*) => {
-        $crate::__race!(@add $order $marks [$($arm)*] ($pattern, $future, [$if], $then) $($rest)*)
-    };
-    (@arms $order:ident $marks:tt [$($arm:tt)*] $pattern:pat = $future:expr, if $if:expr => $then:expr $(, $($rest:tt)*)?) => {
-        $crate::__race!(@add $order $marks [$($arm)*] ($pattern, $future, [$if], $then) $($($rest)*)?)
-    };
-    (@arms $order:ident $marks:tt [$($arm:tt)*] $pattern:pat = $future:expr => $then:block, $($rest:tt)*) => {
-        $crate::__race!(@add $order $marks [$($arm)*] ($pattern, $future, [], $then) $($rest)*)
-    };
-    (@arms $order:ident $marks:tt [$($arm:tt)*] $pattern:pat = $future:expr => $then:block $($rest:tt)*) => {
-        $crate::__race!(@add $order $marks [$($arm)*] ($pattern, $future, [], $then) $($rest)*)
-    };
-    (@arms $order:ident $marks:tt [$($arm:tt)*] $pattern:pat = $future:expr => $then:expr $(, $($rest:tt)*)?) => {
-        $crate::__race!(@add $order $marks [$($arm)*] ($pattern, $future, [], $then) $($($rest)*)?)
-    };
-    (@arms $($rest:tt)*) => { $crate::__race!(@form) };
-    (@add $order:ident [$($mark:tt)*] [$($arm:tt)*] ($($new:tt)*) $($rest:tt)*) => {
-        $crate::__race!(@arms $order [$($mark)* .] [$($arm)* ([$($mark)*] $($new)*)] $($rest)*)
-    };
-
-    // The futures end with the statement, before an arm begins.
-    (@match $order:ident [$(([$($mark:tt)*] $pattern:pat, $future:expr, [$($if:expr)?], $then:expr))+] $else:expr) => {
+    // The futures end with the statement, before an arm begins. All conditions come before the first future, which may
+    // borrow what they look at.
+    (@match $order:ident { $($condition:tt)* } [$list:expr] [$(($outcome:pat => $then:expr))+] $else:expr) => {
         match {
-            #[allow(unused_variables)]
-            let conditions = $crate::__race!(@conditions $([$($if)?])+);
-            let outcome = $crate::structure::$order(
-                $crate::__race!(@list [conditions] $(($pattern, $future, [$($if)?]))+)
-            ).await;
+            $($condition)*
+            let outcome = $crate::structure::$order($list).await;
             outcome
         } {
-            $(::std::option::Option::Some($crate::__race!(@outcome [$($mark)*] $pattern)) => $then,)+
+            $(::std::option::Option::Some($outcome) => $then,)+
             ::std::option::Option::None => $else,
             #[allow(unreachable_patterns)]
             _ => ::std::unreachable!("the output has matched its pattern"),
         }
     };
-    // All before the first future: one may borrow what a condition looks at.
-    (@conditions) => { () };
-    (@conditions [] $($rest:tt)*) => { (true, $crate::__race!(@conditions $($rest)*)) };
-    // Of each its temporaries are gone before the next one.
-    (@conditions [$if:expr] $($rest:tt)*) => {
-        (
-            {
-                let condition: bool = $if;
-                condition
-            },
-            $crate::__race!(@conditions $($rest)*),
-        )
+    (@future $future:expr) => { ::std::option::Option::Some($future) };
+    (@future $future:expr, $if:expr => $condition:ident) => {
+        if $condition { ::std::option::Option::Some($future) } else { ::std::option::Option::None }
     };
-    (@list $conditions:tt) => { $crate::structure::End };
-    (@list [$($conditions:tt)*] ($pattern:pat, $future:expr, [$($if:expr)?]) $($rest:tt)*) => {
-        $crate::structure::racer(
-            $crate::__race!(@future [$($conditions)* .0] [$($if)?] $future),
-            |output| {
-                let mut is_match = false;
-                #[allow(unused_variables, unused_mut)]
-                match output {
-                    $pattern if {
-                        is_match = true;
-                        false
-                    } => ::std::unreachable!(),
-                    _ => {}
-                }
-                (is_match, output)
-            },
-            $crate::__race!(@list [$($conditions)* .1] $($rest)*),
-        )
-    };
-    (@future $condition:tt [] $future:expr) => { ::std::option::Option::Some($future) };
-    (@future [$($condition:tt)*] [$if:expr] $future:expr) => {
-        if $($condition)* { ::std::option::Option::Some($future) } else { ::std::option::Option::None }
-    };
-    (@outcome [] $pattern:pat) => { $crate::structure::Outcome::Here($pattern) };
-    (@outcome [. $($mark:tt)*] $pattern:pat) => {
-        $crate::structure::Outcome::There($crate::__race!(@outcome [$($mark)*] $pattern))
+    (@matches $pattern:pat) => {
+        |output| {
+            let mut is_match = false;
+            #[allow(unused_variables, unused_mut)]
+            match output {
+                $pattern if {
+                    is_match = true;
+                    false
+                } => ::std::unreachable!(),
+                _ => {}
+            }
+            (is_match, output)
+        }
     };
 }

@@ -144,9 +144,9 @@ async fn scopes(list: &mut List) {
 
 /// What `join!` and `race!` expand to.
 async fn macros(list: &mut List) {
-    use mini::structure::{End, awaited, biased, fair, infallible, join, maybe, racer};
-    waits!(list, join(awaited(infallible(pending::<()>()), maybe(infallible(pending::<()>()), End))));
-    waits!(list, fair(racer(Some(pending::<()>()), |output| (true, output), End)));
-    waits!(list, biased(racer(Some(pending::<()>()), |output| (true, output), End)));
+    use mini::structure::{Empty, awaited, biased, fair, infallible, join, maybe, racer};
+    waits!(list, join(maybe(awaited(Empty, infallible(pending::<()>())), infallible(pending::<()>()))));
+    waits!(list, fair(racer(Empty, Some(pending::<()>()), |output| (true, output))));
+    waits!(list, biased(racer(Empty, Some(pending::<()>()), |output| (true, output))));
     waits!(list, infallible(pending::<()>()));
 }
