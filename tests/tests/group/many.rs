@@ -56,3 +56,23 @@ fn tasks_that_come_and_go_while_their_group_ends_are_all_accounted_for() {
         }
     });
 }
+
+#[test]
+fn the_first_refusal_of_a_group_is_told_also_if_a_subgroup_has_refused() {
+    let name = "many::the_first_refusal_of_a_group_is_told_also_if_a_subgroup_has_refused";
+    let child = in_child(name, || {
+        mini::block_on(async {
+            let top = Group::new().name("top");
+            let below = top.child().name("below");
+            top.shutdown(Reason::Requested).await;
+            assert!(below.spawn(async {}).await.unwrap_err().is_cancelled());
+            drop(below); // what it has counted is the top's from here on
+            drop(top.spawn(async {}));
+            drop(top.spawn(async {}));
+            assert_eq!(top.shutdown(Reason::Requested).await.refused(), 3);
+        });
+    });
+    let Some(stderr) = child else { return };
+    let said = |name| stderr.lines().filter(|line| line.starts_with(&format!("mini: the group \"{name}\""))).count();
+    assert_eq!((said("below"), said("top")), (1, 1), "{stderr}");
+}

@@ -49,6 +49,8 @@ pub(in crate::task) struct Node {
     alive: AtomicUsize,
     /// The last handle went in a poll of the last task, which may be about to end: see [`Seat`](super::member::Seat).
     pub(super) is_left_to_task: AtomicBool,
+    /// A task was refused, and that is told.
+    has_told_refusal: AtomicBool,
     state: Mutex<State>,
     /// What became of the tasks. Locked inside of the state's lock, or alone.
     tally: Arc<Mutex<Tally>>,
@@ -154,6 +156,7 @@ impl Node {
             key,
             alive,
             is_left_to_task: AtomicBool::new(false),
+            has_told_refusal: AtomicBool::new(false),
             state: Mutex::new(state),
             tally: Arc::default(),
         })
@@ -217,9 +220,9 @@ impl Node {
         LeftBehind { needs_end, tasks }
     }
 
-    /// Whether no task was refused but this one.
+    /// Whether a refusal is to be told: the first one. The count says nothing of that, as groups below leave theirs.
     pub(super) fn is_first_refusal(&self) -> bool {
-        lock(&self.tally).refused == 1
+        !self.has_told_refusal.swap(true, Relaxed)
     }
 
     pub(super) fn children(&self) -> usize {
