@@ -59,6 +59,34 @@ fn a_join_gives_all_outputs_in_the_order_of_its_branches() {
 }
 
 #[test]
+fn a_race_of_a_future_with_an_equals_sign_is_one_of_futures() {
+    async fn size<T: ?Sized>() -> usize {
+        size_of::<&T>()
+    }
+    run(async {
+        let expected = race!(pending(), size::<dyn Iterator<Item = u8>>());
+        assert_eq!(race!((size::<dyn Iterator<Item = u8>>()), pending()), expected);
+    });
+}
+
+#[test]
+fn a_join_takes_functions_of_the_name_of_its_keyword() {
+    async fn maybe(value: u32) -> u32 {
+        value
+    }
+    mod maybe {
+        pub(super) async fn one() -> u32 {
+            1
+        }
+    }
+    run(async {
+        assert_eq!(join!(maybe(1), maybe::one(), maybe maybe(2)), (1, 1, Some(2)));
+        let maybe = maybe(3);
+        assert_eq!(join!(ready(()), maybe), ((), 3));
+    });
+}
+
+#[test]
 fn branches_run_concurrently_and_borrow() {
     run(async {
         let (sender, mut receiver) = mpsc::channel(1);

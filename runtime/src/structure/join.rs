@@ -221,7 +221,14 @@ pub fn whole<T>(result: Result<T, Infallible>) -> T {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __join {
-    // One branch at a time: its output gets a name, and it is added to the list.
+    // One branch at a time: its output gets a name, and it is added to the list. A function of the name `maybe`, and
+    // what is in a module of that name, are no less futures than others.
+    (@branches $kind:ident $any:tt $names:tt $outputs:tt $list:tt maybe ($($of:tt)*) $($rest:tt)*) => {
+        $crate::__join!(@awaited $kind $names $outputs $list maybe ($($of)*) $($rest)*)
+    };
+    (@branches $kind:ident $any:tt $names:tt $outputs:tt $list:tt maybe :: $($rest:tt)*) => {
+        $crate::__join!(@awaited $kind $names $outputs $list maybe :: $($rest)*)
+    };
     (@branches $kind:ident $any:tt [$($name:ident)*] $outputs:tt [$list:expr]
         maybe $future:expr $(, $($rest:tt)*)?
     ) => {
@@ -232,6 +239,11 @@ macro_rules! __join {
         $crate::__join!(@branches $kind any [$($name)* output] ($outputs, output)
             [$crate::structure::awaited($list, $crate::structure::$kind($future))] $($($rest)*)?)
     };
+    (@awaited $kind:ident [$($name:ident)*] $outputs:tt [$list:expr] $future:expr $(, $($rest:tt)*)?) => {
+        $crate::__join!(@branches $kind any [$($name)* output] ($outputs, output)
+            [$crate::structure::awaited($list, $crate::structure::$kind($future))] $($($rest)*)?)
+    };
+    (@awaited $($rest:tt)*) => { $crate::__join!(@branches) };
     (@branches infallible any [$($name:ident)*] $outputs:tt [$list:expr]) => {
         match $crate::structure::whole($crate::structure::join($list).await) {
             $outputs => ($($name,)*),
@@ -258,7 +270,7 @@ macro_rules! __join {
 ///
 /// The futures run concurrently in this task, and each gets its turn to be polled first. The macro takes them by value,
 /// and awaits by itself. Behind `maybe` stands a future that is not waited for: once all others are done it is dropped,
-/// and its output is an `Option`.
+/// and its output is an `Option`. `maybe(..)` and `maybe::..` are a function and a path of that name, as elsewhere.
 ///
 /// Whenever the task is woken all futures are polled that are not done. For a number of futures that is not known when
 /// the program is written, or for many, there is [`scope!`](crate::scope).

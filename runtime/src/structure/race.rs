@@ -300,7 +300,7 @@ macro_rules! __race {
     };
     (@arms $($rest:tt)*) => {
         ::std::compile_error!("an arm of `race!` is `pattern = future => expression` or `pattern = future, if \
-            condition => expression`")
+            condition => expression`; a first future that has a `=` of its own stands in parentheses")
     };
 
     // The futures end with the statement, before an arm begins. All conditions come before the first future, which may
