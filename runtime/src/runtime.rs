@@ -72,14 +72,15 @@ pub use phases::Phases;
 /// A child of fork(2) has the memory of a runtime but none of its threads, and shares its epoll instance: events that
 /// the child waited for there would be missing in the parent. So in a child, a runtime that was made before the fork
 /// refuses to serve. `block_on`, `spawn`, `spawn_blocking`, `enter` and `turn` panic, and so does a wait for a socket
-/// inside of it; what a task or `block_on` that has forked spawns there never runs. Dropping it does nothing: its tasks are leaked, as their destructors would act for the parent, and
-/// their sockets stay open until the child ends or runs another program. A child that returns from a task in which it
-/// was forked panics in `block_on`, and is aborted on a thread of the runtime.
+/// inside of it; what a task or `block_on` that has forked spawns there never runs. Dropping it does nothing: its tasks
+/// are leaked, as their destructors would act for the parent, and their sockets stay open until the child ends or runs
+/// another program. A child that returns from a task in which it was forked panics in `block_on`, and is aborted on a
+/// thread of the runtime.
 ///
 /// A new runtime works in a child, also inside the task that has forked it. Sockets of the parent's runtime serve in
 /// it, and the parent's are not affected. Listeners to signals ([`mini::signal`](crate::signal)) of before the fork are
-/// one for both processes: one hears what is sent to the other. Sleeps and other timers that have waited in the parent's runtime never end
-/// there.
+/// one for both processes: one hears what is sent to the other. Sleeps and other timers that have waited in the
+/// parent's runtime never end there.
 ///
 /// A lock that another thread held at the moment of the fork stays locked in the child, such as that of an allocator or
 /// a mutex of the program (see fork(2)). Fork while the threads of a runtime rest, or before it is built. A process
@@ -313,8 +314,9 @@ impl Runtime {
     /// Starts the shutdown, waits for nothing, and reports nothing.
     ///
     /// Unlike a drop, it may be called where waiting is not allowed. Tasks of workers that have no thread, as all of a
-    /// `current_thread` runtime, are dropped before it returns, others by their workers soon after. Blocking jobs that were spawned before run in the background, also those that have not begun;
-    /// to cancel these, call [`shutdown_timeout`](Self::shutdown_timeout) with [`Duration::ZERO`].
+    /// `current_thread` runtime, are dropped before it returns, others by their workers soon after. Blocking jobs that
+    /// were spawned before run in the background, also those that have not begun; to cancel these, call
+    /// [`shutdown_timeout`](Self::shutdown_timeout) with [`Duration::ZERO`].
     ///
     /// # Examples
     ///

@@ -5,7 +5,7 @@
 //! again. A closed port refuses; a host that is down, and an address that nobody has, say nothing.
 //!
 //! A listener has a connection to accept when the client has confirmed the answer, by the third packet or by data. Else
-//! the answer is sent again after 1, 2, 4 … seconds, five times (`tcp_synack_retries`); then the request is forgotten.
+//! the answer is sent again after 1, 2, 4 … seconds, five times (`tcp_synack_retries`); then it is forgotten.
 //! Requests that were answered have a place in the backlog, so that who has connected is never turned away. (Linux may
 //! forget such a one, whose client learns of it by what it sends next.)
 

@@ -93,10 +93,12 @@ macro_rules! ip_methods {
             reuseport / set_reuseport: bool = Raw::reuse_port, Raw::set_reuse_port, "true",
                 "whether several sockets may bind to the same address and share what arrives \
                  (`SO_REUSEPORT` in socket(7)); to be set before it is bound";
-            send_buffer_size / set_send_buffer_size: u32 = Raw::send_buffer_size, sys::socket::set_send_buffer_size, "65536",
+            send_buffer_size / set_send_buffer_size: u32 =
+                Raw::send_buffer_size, sys::socket::set_send_buffer_size, "65536",
                 "the size of the kernel's buffer for what is to be sent, in bytes; Linux doubles what is set \
                  (`SO_SNDBUF` in socket(7))";
-            recv_buffer_size / set_recv_buffer_size: u32 = Raw::recv_buffer_size, sys::socket::set_recv_buffer_size, "65536",
+            recv_buffer_size / set_recv_buffer_size: u32 =
+                Raw::recv_buffer_size, sys::socket::set_recv_buffer_size, "65536",
                 "the size of the kernel's buffer for what has arrived, in bytes; Linux doubles what is set \
                  (`SO_RCVBUF` in socket(7))";
             tos_v4 / set_tos_v4: u32 = Raw::tos_v4, Raw::set_tos_v4, "0x10",

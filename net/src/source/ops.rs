@@ -1,7 +1,7 @@
 //! The non-blocking calls on sockets, with what each says about the readiness.
 //!
-//! Every call that a future repeats after a wait is here: futures know no descriptor, and a socket that is something else
-//! than a descriptor would begin here. The calls on pipes are in `channel`; `sys` has the calls that make sockets.
+//! Every call that a future repeats after a wait is here: futures know no descriptor, and a socket that is something
+//! else than a descriptor would begin here. The calls on pipes are in `channel`; `sys` has those that make sockets.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;

@@ -11,9 +11,9 @@
 //! }
 //! ```
 //!
-//! where `runtime` is `::mini::runtime::Builder::new_multi_thread().dump_on_quit(true) ... .build().unwrap_or_else(...)`.
-//! `output` makes the body a task where its type allows that (`runtime/src/runtime/main.rs`); `output_here` leaves it on
-//! the thread. What a `main` returns becomes an exit code:
+//! where `runtime` is `::mini::runtime::Builder::new_multi_thread().dump_on_quit(true) ...
+//! .build().unwrap_or_else(..)`. `output` makes the body a task where its type allows that
+//! (`runtime/src/runtime/main.rs`); `output_here` leaves it on the thread. What a `main` returns becomes an exit code:
 //!
 //! ```text
 //! fn main() -> ExitCode {

@@ -15,7 +15,6 @@ mod spawn;
 use std::collections::VecDeque;
 use std::fmt;
 use std::panic::{Location, resume_unwind};
-use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 
@@ -383,7 +382,7 @@ impl<T: 'static> futures_core::Stream for JoinSet<T> {
     type Item = Result<T, JoinError>;
 
     #[track_caller]
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+    fn poll_next(mut self: std::pin::Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         self.poll_join_next(cx)
     }
 }

@@ -264,8 +264,8 @@ impl<N: Deref<Target = Notify>> Wait<N> {
         Poll::Pending
     }
 
-    /// Whether it is notified; then `notified` is its phase. If not, it is in line from now on, with that waker if there
-    /// is one.
+    /// Whether it is notified; then `notified` is its phase. If not, it is in line from now on, with that waker if
+    /// there is one.
     fn look(self: Pin<&mut Self>, waker: Option<&Waker>, notified: Phase) -> bool {
         let this = self.project();
         let (waiter, notify) = (this.waiter.into_ref(), &**this.notify);

@@ -28,7 +28,8 @@ use mini::net::TcpStream;
 /// # mini::block_on(async {
 /// let listener = TcpListener::bind("127.0.0.1:0").await?;
 /// let uri: hyper::Uri = format!("http://{}/", listener.local_addr()?).parse()?;
-/// let server = mini::spawn(mini_hyper::serve(listener, Router::new().route("/", get(async || "hello"))).into_future());
+/// let router = Router::new().route("/", get(async || "hello"));
+/// let server = mini::spawn(mini_hyper::serve(listener, router).into_future());
 ///
 /// let client = mini_hyper::client::<Empty<&[u8]>>();
 /// let answer = timeout(Duration::from_secs(10), client.get(uri)).await??;

@@ -161,7 +161,8 @@ mod tests {
     use super::super::tests::WATCHER;
     use super::*;
 
-    /// Refuses the signal, and answers by itself once it is asked, in its own time. Returns what the descriptor is then.
+    /// Refuses the signal, and answers by itself once it is asked, in its own time. Returns what the descriptor is
+    /// then.
     fn answer_late(is_answering: &mpsc::Sender<()>, go_on: &mpsc::Receiver<()>) -> Option<PathBuf> {
         let mut all = MaybeUninit::uninit();
         // SAFETY: fills the set, for which there is room.
