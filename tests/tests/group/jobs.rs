@@ -1,7 +1,7 @@
 //! Blocking jobs of a group.
 
 use mini::task::shield;
-use mini_tests::OnDrop;
+use mini_tests::{OnDrop, oneshot};
 
 use super::*;
 
@@ -17,19 +17,20 @@ fn a_job_that_is_aborted_in_the_queue_leaves_when_its_captures_are_gone() {
     within(LIMIT, || {
         let runtime = multi_thread(1).max_blocking_threads(1).build().unwrap();
         runtime.block_on(async {
-            let (group, (seen, receive)) = (Group::new(), mpsc::channel());
+            let (group, (seen, receive), (end, ends)) = (Group::new(), mpsc::channel(), oneshot::<()>());
             let release = occupy();
-            let above = group.clone();
+            let (above, mut ends) = (group.clone(), Some(ends));
             let captured = OnDrop(move || {
                 let before = above.len();
-                drop(shield(Duration::ZERO, async {}));
+                drop(shield(LIMIT, ends.take().unwrap()));
                 seen.send([before, above.len()]).unwrap();
             });
             let job = group.spawn_blocking(move || drop(captured));
             job.abort();
             drop(release);
+            assert_eq!(receive.recv(), Ok([1, 2]), "the job, and then also what it has shielded");
+            end.send(());
             group.wait().await;
-            assert_eq!(receive.try_recv(), Ok([1, 2]), "the job, and then also what it has shielded");
             assert!(job.await.unwrap_err().is_cancelled());
         });
     });

@@ -161,14 +161,17 @@ mod tests {
     use super::super::tests::WATCHER;
     use super::*;
 
-    /// Refuses the signal, and answers by itself once it is asked, in its own time. Returns what the descriptor is
-    /// then.
-    fn answer_late(is_answering: &mpsc::Sender<()>, go_on: &mpsc::Receiver<()>) -> Option<PathBuf> {
+    /// Keeps the signal from this thread.
+    fn block_signals() {
         let mut all = MaybeUninit::uninit();
         // SAFETY: fills the set, for which there is room.
         unsafe { libc::sigfillset(all.as_mut_ptr()) };
         // SAFETY: the set is filled, and the one before is not asked for.
         unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, all.as_ptr(), ptr::null_mut()) };
+    }
+
+    /// Answers without the signal once it is asked, in its own time. Returns what the descriptor is then.
+    fn answer_late(is_answering: &mpsc::Sender<()>, go_on: &mpsc::Receiver<()>) -> Option<PathBuf> {
         let mut file = None;
         while file.is_none() {
             let Some(sample) = SAMPLE.get() else { continue };
@@ -187,6 +190,7 @@ mod tests {
         let _watcher = WATCHER.lock();
         let ((send, number), (asked, is_asked), (go_on, goes_on)) = (mpsc::channel(), mpsc::channel(), mpsc::channel());
         let thread = thread::spawn(move || {
+            block_signals();
             send.send(ThreadNumber::current()).unwrap();
             answer_late(&asked, &goes_on)
         });
