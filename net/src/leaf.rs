@@ -120,8 +120,11 @@ impl<T: AsFd> Source<T> {
         key: Option<&mut Key>,
         call: &mut C,
     ) -> Poll<io::Result<C::Output>> {
-        if call.is_empty() && self.is_stream() {
-            return self.poll_empty(cx, call);
+        if call.is_empty()
+            && self.is_stream()
+            && let Some(polled) = self.poll_empty(cx, call)
+        {
+            return polled;
         }
         if C::IS_MADE_AGAIN {
             return self.poll_io(cx, wait, call.interest(), key, |source| call.call(source));
@@ -134,12 +137,19 @@ impl<T: AsFd> Source<T> {
         made.map(|made| made?)
     }
 
-    /// Makes a call that moves nothing, whatever the readiness is.
+    /// Makes a call that moves nothing, whatever the readiness is. None if it has to wait all the same, as a stream does
+    /// that connects.
     #[cold]
-    fn poll_empty<C: Call<T>>(&self, cx: &mut Context<'_>, call: &mut C) -> Poll<io::Result<C::Output>> {
-        ready!(mini_context::check_budget(cx));
+    fn poll_empty<C: Call<T>>(&self, cx: &mut Context<'_>, call: &mut C) -> Option<Poll<io::Result<C::Output>>> {
+        if mini_context::check_budget(cx).is_pending() {
+            return Some(Poll::Pending);
+        }
+        let made = call.call(self).map(|(output, _)| output);
+        if made.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock) {
+            return None;
+        }
         mini_context::spend_call();
-        Poll::Ready(call.call(self).map(|(output, _)| output))
+        Some(Poll::Ready(made))
     }
 
     /// Makes the call once; see [`Source::try_op`].

@@ -317,33 +317,6 @@ async fn spend_all() {
 }
 
 #[test]
-fn what_a_task_joins_is_served_in_order_by_a_channel_or_a_lock() {
-    on_each_flavour(|builder| {
-        builder.build().unwrap().block_on(async {
-            let (send, mut receive) = mpsc::channel(1000);
-            let (lock, order) = (mini::sync::Mutex::new(()), std::sync::Mutex::new(Vec::new()));
-            // `join_all` polls so few in their order.
-            for _ in 0..200 {
-                let sends = futures::future::join_all((0..20).map(|number| send.send(number)));
-                assert!(sends.await.into_iter().all(|sent| sent.is_ok()));
-                for number in 0..20 {
-                    assert_eq!(receive.try_recv(), Ok(number));
-                }
-                let locks = (0..20).map(|number| {
-                    let (lock, order) = (&lock, &order);
-                    async move {
-                        let _guard = lock.lock().await;
-                        order.lock().unwrap().push(number);
-                    }
-                });
-                futures::future::join_all(locks).await;
-                assert!(order.lock().unwrap().drain(..).eq(0..20));
-            }
-        });
-    });
-}
-
-#[test]
 fn a_task_with_a_spent_budget_is_in_line_for_a_notification() {
     on_single_workers(|builder| {
         builder.build().unwrap().block_on(async {
@@ -370,7 +343,8 @@ fn a_task_with_a_spent_budget_is_in_line_for_a_notification() {
     });
 }
 
-/// A notification that was kept belongs to the first who comes, budget or not. If that one goes, it is the next one's.
+/// A notification that was kept belongs to the first future that comes, budget or not. If that one goes, it is the
+/// next one's.
 #[test]
 fn a_notification_that_a_refused_future_has_taken_goes_to_the_next() {
     on_single_workers(|builder| {

@@ -258,7 +258,7 @@ async fn the_third_packet_of_a_handshake_is_asked_for_again_or_data_do() {
     let sim = current();
     let accepted = accepts(&sim);
     sim.settle().await;
-    for (sends, outage) in [(false, 20), (true, 1), (false, 100)] {
+    for (sends, outage) in [(false, 20), (true, 1), (true, 40), (false, 100)] {
         accepted.set(0);
         let mut stream = TcpStream::connect("server:1").await.unwrap();
         sim.partition("test", "server");
@@ -281,6 +281,52 @@ async fn the_third_packet_of_a_handshake_is_asked_for_again_or_data_do() {
         drop(stream);
         sleep(SECOND).await;
     }
+}
+
+/// The third packet is lost, and by the time of another answer the client is not there, or not connected.
+#[mini::test(sim, seeds = 20)]
+async fn a_client_that_has_gone_since_is_not_accepted() {
+    let sim = current();
+    let accepted = accepts(&sim);
+    sim.settle().await;
+    let client = sim.client("client", async {
+        let _stream = TcpStream::connect("server:1").await?;
+        current().partition_oneway("client", "server");
+        std::future::pending::<io::Result<()>>().await
+    });
+    sleep(SECOND / 2).await;
+    sim.power_off("client");
+    assert!(client.await.is_err());
+    sim.repair_all();
+    sleep(100 * SECOND).await;
+    assert_eq!(accepted.get(), 0, "of a host that is down");
+
+    let stream = TcpStream::connect("server:1").await.unwrap();
+    sim.partition_oneway("test", "server");
+    stream.set_linger(Some(Duration::ZERO)).unwrap();
+    drop(stream); // the server does not hear of it
+    sleep(SECOND / 2).await;
+    sim.repair_all();
+    sleep(100 * SECOND).await;
+    assert_eq!(accepted.get(), 0, "of one that has closed");
+}
+
+#[mini::test(sim, seeds = 20)]
+async fn a_server_that_has_forgotten_a_request_resets_its_client() {
+    let sim = current();
+    let accepted = accepts(&sim);
+    sim.settle().await;
+    sim.hold("test", "server");
+    let connecting = spawn_local(async { TcpStream::connect("server:1").await });
+    sim.release("test", "server");
+    let stream = connecting.await.unwrap().unwrap();
+    sim.hold("test", "server");
+    sim.power_off("server");
+    sim.restart("server");
+    sim.settle().await;
+    sim.release("test", "server");
+    assert_eq!(stream.read(&mut [0; 1]).await.unwrap_err().kind(), ErrorKind::ConnectionReset);
+    assert_eq!(accepted.get(), 0);
 }
 
 #[mini::test(sim, seeds = 20)]

@@ -162,3 +162,12 @@ fn tokios_own_copy_runs_between_streams() {
         assert_eq!(&answer, b"answer");
     });
 }
+
+#[test]
+fn a_read_of_nothing_waits_for_nothing() {
+    mini::block_on(async {
+        let (mut a, _b) = mini::net::UnixStream::pair().unwrap();
+        assert!(mini::time::timeout(Duration::from_millis(1), a.read(&mut [0])).await.is_err()); // by mini: it waits
+        assert_eq!(AsyncReadExt::read(&mut a, &mut []).await.unwrap(), 0);
+    });
+}

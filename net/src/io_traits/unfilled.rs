@@ -34,6 +34,10 @@ pub(super) fn poll_recv(
     wait: &Wait,
     mut buf: impl Unfilled,
 ) -> Poll<io::Result<()>> {
+    // SAFETY: nothing is written. Test: examples/ecosystem/tests/tokio_io.rs `a_read_of_nothing_waits_for_nothing`.
+    if unsafe { buf.room() }.is_empty() {
+        return Poll::Ready(Ok(()));
+    }
     let received = ready!(source.poll_io(cx, wait, Interest::READABLE, None, |source| {
         // SAFETY: `recv_into` gives the room to the kernel, which writes only initialised bytes.
         // Test: examples/ecosystem/tests/hyper_io.rs `what_is_read_follows_what_was_there`.

@@ -20,8 +20,8 @@ pub(super) enum What {
     Request(Id),
     /// This socket hears that its request was accepted, by the socket that is then its peer, or refused.
     Answer(Id, Option<Id>),
-    /// This socket, which a listener has made, hears that its peer has heard so, after so many times in vain.
-    Confirmed(Id, u32),
+    /// This socket, which a listener has made, hears that the other one has heard so, after so many times in vain.
+    Confirmed(Id, Id, u32),
     /// What its peer had sent comes to this socket, whose peer is gone.
     Rest(Id, Rest),
     /// This socket hears that its connection is gone.

@@ -206,8 +206,10 @@ impl Network {
         match self.sockets.get(peer).map(|peer| &peer.kind) {
             Some(Kind::Stream(peer)) if !peer.is_reset => {}
             _ => {
-                self.send_reset(peer_host, own, id, sim::now());
-                return self.retry(id); // the reset may be lost
+                if !self.send_reset(peer_host, own, id, sim::now()) {
+                    self.retry(id);
+                }
+                return;
             }
         }
         self.establish(peer);
@@ -241,8 +243,9 @@ impl Network {
         let Some(receiver) = self.socket(peer).stream() else { return false };
         let has_bytes = due.iter().any(|(bytes, _)| !bytes.is_empty());
         if has_bytes && (receiver.is_closed || receiver.is_read_shut && receiver.is_write_shut) {
-            self.refuse(id, peer);
-            self.retry(id); // the reset may be lost
+            if !self.refuse(id, peer) {
+                self.retry(id);
+            }
             return false;
         }
         for (bytes, is_end) in due {
@@ -254,14 +257,15 @@ impl Network {
         true
     }
 
-    /// Bytes of `id` come to `peer`, where nobody will read them: both halves are shut, or it is closed.
-    fn refuse(&mut self, id: Id, peer: Id) {
+    /// Bytes of `id` come to `peer`, where nobody will read them: both halves are shut, or it is closed. Says whether a
+    /// reset is on its way.
+    fn refuse(&mut self, id: Id, peer: Id) -> bool {
         if self.socket(peer).fd.is_none() {
             return self.cut_off(peer);
         }
         let (own, peer_host) = (self.socket(id).host, self.socket(peer).host);
         self.reset(peer);
-        self.send_reset(peer_host, own, id, sim::now());
+        self.send_reset(peer_host, own, id, sim::now())
     }
 
     /// The sender hears what has come.

@@ -85,7 +85,7 @@ impl Network {
                 What::Window(id) => self.tell_window(id),
                 What::Request(id) => self.request(id),
                 What::Answer(id, accepted) => self.answer(id, accepted),
-                What::Confirmed(id, tries) => self.confirmed(id, tries),
+                What::Confirmed(id, client, tries) => self.confirmed(id, client, tries),
                 What::Rest(id, rest) => self.take_rest(id, rest),
                 What::Reset(id) => self.reset(id),
                 What::Datagram(datagram) => self.receive(*datagram),

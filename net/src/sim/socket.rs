@@ -24,7 +24,7 @@ pub(crate) struct Socket {
     pub(super) local: Option<SocketAddr>,
     /// What `SO_ERROR` would say.
     pub(super) error: Option<c_int>,
-    pub(super) room: Room,
+    pub(crate) room: Room,
     /// As the system has made it, if it has.
     system: Room,
     /// Its end is a reset: `SO_LINGER` of zero seconds (socket(7)).
@@ -137,7 +137,7 @@ impl Socket {
 
     /// Has as much room as the program has set. What it has left alone is as in Linux's defaults (tcp(7), socket(7)):
     /// what a seed does must not depend on how a system is set up.
-    pub(crate) fn resize(&mut self, now: Room) {
+    pub(super) fn resize(&mut self, now: Room) {
         if now.send != self.system.send {
             self.room.send = now.send;
         }

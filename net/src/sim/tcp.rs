@@ -6,8 +6,8 @@
 //!
 //! A listener has a connection to accept when the client has confirmed the answer, by the third packet or by data. Else
 //! the answer is sent again after 1, 2, 4 … seconds, five times (`tcp_synack_retries`); then it is forgotten.
-//! Requests that were answered have a place in the backlog, so that who has connected is never turned away. (Linux may
-//! forget such a one, whose client learns of it by what it sends next.)
+//! Requests that were answered have a place in the backlog, so that no client that has connected is turned away.
+//! (Linux may forget such a one, and its client learns of it by what it sends next.)
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -101,6 +101,7 @@ impl Network {
             _ => return self.try_again(id),
         }
         let known = accepted.filter(|known| self.sockets.get(*known).is_some());
+        known.into_iter().for_each(|known| self.renew(known));
         let listeners = self.hosts[to_host as usize].takers(Protocol::Tcp, to);
         let outcome = match known {
             Some(known) => Some(known),
@@ -141,6 +142,16 @@ impl Network {
         Some(id)
     }
 
+    /// Its client asks again.
+    fn renew(&mut self, id: Id) {
+        let stream = self.sockets.get_mut(id).and_then(Socket::stream);
+        if let Some(listener) = stream.and_then(|stream| stream.listener)
+            && let Some(Listener { half_open, .. }) = self.listener(listener)
+        {
+            half_open.insert(id, sim::now());
+        }
+    }
+
     fn has_place(&mut self, listener: Id) -> bool {
         loop {
             let Some(Listener { backlog, queue, half_open }) = self.listener(listener) else { return false };
@@ -148,7 +159,7 @@ impl Network {
             if queue.len() + half_open.len() <= *backlog {
                 return true;
             }
-            let Some((&oldest, &since)) = half_open.first_key_value() else { return false };
+            let Some((&oldest, &since)) = half_open.iter().min_by_key(|(_, since)| **since) else { return false };
             if sim::now() - since < FORGOTTEN {
                 return false;
             }
@@ -156,24 +167,47 @@ impl Network {
         }
     }
 
-    /// The third packet of a handshake comes to the connection that was made, `tries` times in vain before.
-    pub(super) fn confirmed(&mut self, id: Id, tries: u32) {
-        let Some(Socket { host, kind: Kind::Stream(stream), .. }) = self.sockets.get(id) else { return };
-        let (own, client) = (*host, stream.peer_host);
+    /// The third packet of a handshake comes, from `client` to the connection that was made: the one that the client
+    /// has sent by itself, or after `tries` in vain one that answers another answer.
+    pub(super) fn confirmed(&mut self, id: Id, client: Id, tries: u32) {
+        let Some(Socket { host, kind: Kind::Stream(stream), .. }) = self.sockets.get(id) else {
+            return self.deny(id, client, tries);
+        };
+        let (own, client_host) = (*host, stream.peer_host);
         if stream.listener.is_none() {
             return;
         }
-        let comes = match self.passage(client, own, || What::Confirmed(id, tries)) {
+        if tries > ANSWERS {
+            return self.release(id);
+        }
+        match self.passage(client_host, own, || What::Confirmed(id, client, tries)) {
             Passage::Holds => return,
-            Passage::Open => !self.loses(client, own, "the third packet of a handshake"),
-            Passage::Cut => false,
-        };
-        if comes {
-            self.establish(id);
-        } else if tries < ANSWERS {
-            self.later(Duration::from_secs(1 << tries), What::Confirmed(id, tries + 1));
-        } else {
-            self.release(id);
+            // Another answer finds the client as it is now.
+            Passage::Open if tries > 0 && self.passage(own, client_host, || What::Window(id)) != Passage::Open => {}
+            Passage::Open if tries > 0 && !self.is_connected(client, id) => return self.release(id),
+            Passage::Open if !self.loses(client_host, own, "the third packet of a handshake") => {
+                return self.establish(id);
+            }
+            _ => {}
+        }
+        self.later(Duration::from_secs(1 << tries), What::Confirmed(id, client, tries + 1));
+    }
+
+    fn is_connected(&mut self, id: Id, peer: Id) -> bool {
+        let stream = self.sockets.get_mut(id).and_then(Socket::stream);
+        stream.is_some_and(|stream| stream.peer == peer && !stream.is_reset)
+    }
+
+    /// Nobody knows the connection that the client has confirmed.
+    fn deny(&mut self, made: Id, client: Id, tries: u32) {
+        if tries == 0
+            && self.is_connected(client, made)
+            && let Some(Socket { host, kind: Kind::Stream(stream), .. }) = self.sockets.get(client)
+        {
+            let (to, from) = (*host, stream.peer_host);
+            if self.passage(to, from, || What::Confirmed(made, client, 0)) == Passage::Open {
+                self.send_reset(from, to, client, sim::now());
+            }
         }
     }
 
@@ -213,7 +247,7 @@ impl Network {
         if let Some(stream) = self.socket(id).stream() {
             stream.last_arrival = comes;
         }
-        self.events.add(comes, What::Confirmed(peer, 0));
+        self.events.add(comes, What::Confirmed(peer, id, 0));
     }
 
     /// An answer comes to a host on which nobody waits for it any more: the connection that was made is reset.
@@ -290,7 +324,8 @@ impl Network {
         let resets = self.socket(id).resets;
         let Some(stream) = self.socket(id).stream() else { return };
         if resets || !stream.inbox.is_empty() {
-            return self.cut_off(id);
+            self.cut_off(id);
+            return;
         }
         stream.is_closed = true;
         if stream.is_reset {
@@ -303,25 +338,24 @@ impl Network {
         }
     }
 
-    /// Closes a connection, whose peer hears of it as a reset, if it hears of it.
-    pub(super) fn cut_off(&mut self, id: Id) {
-        let Some(Socket { host, kind: Kind::Stream(stream), .. }) = self.sockets.get(id) else { return };
+    /// Closes a connection, whose peer hears of it as a reset, if it hears of it. Says whether a reset is on its way.
+    pub(super) fn cut_off(&mut self, id: Id) -> bool {
+        let Some(Socket { host, kind: Kind::Stream(stream), .. }) = self.sockets.get(id) else { return false };
         let (own, peer, peer_host, after) = (*host, stream.peer, stream.peer_host, stream.last_arrival);
         let (is_known, rest) = (stream.is_reset, stream.on_its_way());
         self.release(id);
-        if !is_known {
-            self.send_rest((own, peer_host), peer, after, rest, true);
-        }
+        !is_known && self.send_rest((own, peer_host), peer, after, rest, true)
     }
 
-    /// Sends what is on its way after `after`, and then, with `resets`, that the connection is gone.
-    fn send_rest(&mut self, (from, to): (u32, u32), peer: Id, after: Duration, mut rest: Rest, resets: bool) {
+    /// Sends what is on its way after `after`, and then, with `resets`, that the connection is gone. Says whether a
+    /// reset is on its way, alone.
+    fn send_rest(&mut self, (from, to): (u32, u32), peer: Id, after: Duration, mut rest: Rest, resets: bool) -> bool {
         if !rest.bytes.is_empty() || rest.is_end {
             rest.resets = resets && !self.loses(from, to, "a reset");
             self.events.add(after, What::Rest(peer, rest));
-        } else if resets {
-            self.send_reset(from, to, peer, after);
+            return false;
         }
+        resets && self.send_reset(from, to, peer, after)
     }
 
     /// What was on its way when the sender's end of the connection went comes all the same.
@@ -331,6 +365,7 @@ impl Network {
         if self.passage(peer_host, own, || What::Rest(id, rest.clone())) != Passage::Open {
             return;
         }
+        self.establish(id);
         if let Some(stream) = self.socket(id).stream().filter(|stream| !stream.is_reset) {
             stream.inbox.extend(rest.bytes);
             stream.has_end |= rest.is_end;
@@ -341,16 +376,19 @@ impl Network {
         }
     }
 
-    /// Tells `peer`, at the earliest after `after`, that its connection is gone.
-    pub(super) fn send_reset(&mut self, from: u32, to: u32, peer: Id, after: Duration) {
+    /// Tells `peer`, at the earliest after `after`, that its connection is gone. Says whether that is on its way.
+    pub(super) fn send_reset(&mut self, from: u32, to: u32, peer: Id, after: Duration) -> bool {
         if from == to {
-            return self.reset(peer);
+            self.reset(peer);
+            return true;
         }
-        let lost = self.passage(from, to, || What::Reset(peer)) != Passage::Open || self.loses(from, to, "a reset");
-        if !lost {
+        let passage = self.passage(from, to, || What::Reset(peer));
+        let comes = passage == Passage::Open && !self.loses(from, to, "a reset");
+        if comes {
             let at = after.max(sim::now() + self.latency(from, to));
             self.events.add(at, What::Reset(peer));
         }
+        comes || passage == Passage::Holds
     }
 
     /// A reset comes.

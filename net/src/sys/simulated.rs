@@ -57,21 +57,19 @@ fn room(socket: &SockRef<'_>) -> io::Result<Room> {
 
 pub(crate) fn set_send_buffer_size(socket: &Socket, size: usize) -> io::Result<()> {
     system::set_send_buffer_size(socket, size)?;
-    resize(socket)
+    on(socket.as_fd(), |network, id| network.socket(id).room.send = doubled(size));
+    Ok(())
 }
 
 pub(crate) fn set_recv_buffer_size(socket: &Socket, size: usize) -> io::Result<()> {
     system::set_recv_buffer_size(socket, size)?;
-    resize(socket)
+    on(socket.as_fd(), |network, id| network.socket(id).room.receive = doubled(size));
+    Ok(())
 }
 
-/// The program has said how much room it wants.
-fn resize(socket: &Socket) -> io::Result<()> {
-    let resized = on(socket.as_fd(), |network, id| {
-        network.socket(id).resize(room(&SockRef::from(socket))?);
-        Ok(())
-    });
-    resized.unwrap_or(Ok(()))
+/// As Linux does (socket(7)), but without a most: that differs from system to system.
+fn doubled(size: usize) -> usize {
+    size.saturating_mul(2)
 }
 
 pub(crate) fn bind(fd: BorrowedFd<'_>, to: &SockAddr) -> io::Result<()> {

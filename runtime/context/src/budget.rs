@@ -149,7 +149,7 @@ pub fn was_refused() -> bool {
 }
 
 #[cold]
-pub(crate) fn refuse(cx: &mut Context<'_>) -> Poll<()> {
+fn refuse(cx: &mut Context<'_>) -> Poll<()> {
     let goes_on = LOCAL.with(|local| {
         let left = local.refusals.get();
         local.refusals.set(left.saturating_sub(1));

@@ -43,7 +43,6 @@ mod notes;
 mod others;
 mod own_waker;
 #[doc(hidden)]
-mod refused;
 pub mod rules;
 #[cfg(feature = "sim")]
 pub mod sim;
@@ -72,8 +71,6 @@ pub use notes::{
 };
 pub use others::{has_others, note_others, others};
 pub use own_waker::{WakerOf, note_waker, set_waker};
-use refused::Refused;
-pub use refused::check_budget_in_order;
 pub use rules::BUDGET;
 use rules::REFUSALS;
 pub use unwind::contain;
@@ -95,7 +92,6 @@ struct Local {
     refusals: Cell<u16>,
     /// Whether the first leaf that finds nothing left is refused; see `budget.rs`.
     coin: Cell<u32>,
-    refused: Refused,
     /// How many of `other` there are, and whether there are more that are not known; see `others.rs`.
     others: Cell<u8>,
     wait: Cell<Option<Wait>>,
@@ -117,7 +113,6 @@ thread_local! {
             budget: Cell::new(BUDGET),
             refusals: Cell::new(0),
             coin: Cell::new(0),
-            refused: Refused::new(),
             others: Cell::new(0),
             wait: Cell::new(None),
             other: [const { Cell::new(None) }; others::MOST],

@@ -249,7 +249,7 @@ impl<N: Deref<Target = Notify>> Wait<N> {
     }
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        if self.phase != Phase::Done && mini_context::check_budget(cx).is_pending() {
+        if mini_context::check_budget(cx).is_pending() {
             if self.phase == Phase::New {
                 self.as_mut().look(Some(cx.waker()), Phase::Waiting); // to get in line
             }
@@ -378,7 +378,7 @@ macro_rules! future {
 
         impl $(<$lifetime>)? $future $(<$lifetime>)? {
             /// Gets in line for a notification of one, as a poll does, with nobody to wake yet. Says whether it is
-            /// notified already; then the next poll is ready.
+            /// notified already; then it waits for nothing.
             ///
             /// # Examples
             ///

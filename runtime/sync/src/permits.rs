@@ -17,16 +17,19 @@
 
 #![allow(unsafe_code)]
 
+mod source;
+
 use std::fmt;
 use std::panic::Location;
 use std::pin::Pin;
 use std::ptr;
-use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 
-use mini_context::{Holder, Lock, Note, Reason, SyncKind};
+use mini_context::{Holder, Note, Reason, SyncKind};
 use pin_project_lite::pin_project;
 
+use self::source::NOT_THROUGH;
+pub(crate) use self::source::Source;
 use crate::panics::Steps;
 use crate::waiters::{WaitList, Waiter};
 
@@ -234,123 +237,6 @@ impl Permits {
     }
 }
 
-/// Where permits are: under the lock of a primitive.
-pub(crate) trait Source {
-    /// What waiting for its permits is called.
-    const KIND: SyncKind;
-
-    /// Whether nobody else can have what was taken: it is all there is, and cannot leave its task.
-    const IS_EXCLUSIVE: bool = matches!(Self::KIND, SyncKind::Lock | SyncKind::Once);
-
-    fn with<R>(&self, f: impl FnOnce(&mut Permits) -> R) -> R;
-
-    /// Where they are: what is refused by the budget is not passed by what comes after it there.
-    #[inline]
-    fn address(&self) -> usize {
-        std::ptr::from_ref(self).cast::<()>().addr()
-    }
-
-    /// As [`with`](Self::with), for a task that may have to wait: with the key by which it is told which task has the
-    /// permits.
-    #[inline]
-    fn with_key<R>(&self, f: impl FnOnce(&mut Permits) -> R) -> (R, u64) {
-        self.with(|permits| (f(permits), permits.key()))
-    }
-
-    /// Takes back permits that were taken or granted, and not used.
-    #[inline]
-    fn take_back(&self, count: usize) {
-        release(self, count);
-    }
-}
-
-/// Permits to give back, of whatever primitive.
-impl Source for Lock<Permits> {
-    const KIND: SyncKind = SyncKind::Permit;
-
-    #[inline]
-    fn with<R>(&self, f: impl FnOnce(&mut Permits) -> R) -> R {
-        f(&mut self.lock())
-    }
-}
-
-impl<S: Source + ?Sized> Source for &S {
-    const KIND: SyncKind = S::KIND;
-
-    #[inline]
-    fn with<R>(&self, f: impl FnOnce(&mut Permits) -> R) -> R {
-        (**self).with(f)
-    }
-
-    #[inline]
-    fn address(&self) -> usize {
-        (**self).address()
-    }
-
-    #[inline]
-    fn with_key<R>(&self, f: impl FnOnce(&mut Permits) -> R) -> (R, u64) {
-        (**self).with_key(f)
-    }
-
-    #[inline]
-    fn take_back(&self, count: usize) {
-        (**self).take_back(count);
-    }
-}
-
-impl<S: Source + ?Sized> Source for Arc<S> {
-    const KIND: SyncKind = S::KIND;
-    const IS_EXCLUSIVE: bool = false; // the guard may go to another task
-
-    #[inline]
-    fn with<R>(&self, f: impl FnOnce(&mut Permits) -> R) -> R {
-        (**self).with(f)
-    }
-
-    #[inline]
-    fn address(&self) -> usize {
-        (**self).address()
-    }
-
-    #[inline]
-    fn with_key<R>(&self, f: impl FnOnce(&mut Permits) -> R) -> (R, u64) {
-        (**self).with_key(f)
-    }
-
-    #[inline]
-    fn take_back(&self, count: usize) {
-        (**self).take_back(count);
-    }
-}
-
-/// What goes to whoever gets the permits, see [`Acquire::take_source`].
-impl<S: Source> Source for Option<S> {
-    const KIND: SyncKind = S::KIND;
-    const IS_EXCLUSIVE: bool = S::IS_EXCLUSIVE;
-
-    #[inline]
-    fn with<R>(&self, f: impl FnOnce(&mut Permits) -> R) -> R {
-        self.as_ref().expect(NOT_THROUGH).with(f)
-    }
-
-    #[inline]
-    fn address(&self) -> usize {
-        self.as_ref().expect(NOT_THROUGH).address()
-    }
-
-    #[inline]
-    fn with_key<R>(&self, f: impl FnOnce(&mut Permits) -> R) -> (R, u64) {
-        self.as_ref().expect(NOT_THROUGH).with_key(f)
-    }
-
-    #[inline]
-    fn take_back(&self, count: usize) {
-        self.as_ref().expect(NOT_THROUGH).take_back(count);
-    }
-}
-
-const NOT_THROUGH: &str = "polled after it was ready";
-
 /// Gives `count` permits back, and wakes all whom that completes.
 #[inline]
 pub(crate) fn release(source: &(impl Source + ?Sized), count: usize) {
@@ -481,7 +367,7 @@ impl<S: Source> Acquire<S> {
 
     #[inline]
     pub(crate) fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), Refusal>> {
-        ready!(mini_context::check_budget_in_order(cx, self.source.address()));
+        ready!(mini_context::check_budget(cx));
         if self.phase == Phase::New {
             let claim = self.claim();
             let taken = self.source.with(|permits| permits.try_take(self.count, claim));

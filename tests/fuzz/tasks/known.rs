@@ -3,13 +3,13 @@
 use std::fmt;
 use std::future::Future;
 use std::mem::{replace, take};
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 
-use mini::task::{AbortHandle, Cancel, JoinError, JoinHandle};
+use mini::task::{AbortHandle, Cancel, JoinError, JoinHandle, unconstrained};
 
 use super::script::{Facts, Output, Step};
 
@@ -175,11 +175,12 @@ impl End {
 }
 
 impl Join {
+    /// Without the budget, of which the model knows nothing.
     pub(super) fn poll(mut self, waker: &Waker) -> (Self, Poll<Result<Output, JoinError>>) {
         let mut cx = Context::from_waker(waker);
         let polled = match &mut self {
-            Join::Handle(handle) => Pin::new(handle).poll(&mut cx),
-            Join::Cancel(cancel) => Pin::new(cancel).poll(&mut cx),
+            Join::Handle(handle) => pin!(unconstrained(handle)).poll(&mut cx),
+            Join::Cancel(cancel) => pin!(unconstrained(cancel)).poll(&mut cx),
         };
         (self, polled)
     }

@@ -221,7 +221,7 @@ fn jumps(
 /// False where the system does not tell.
 fn threads_wait(shared: &Shared) -> bool {
     let Ok(threads) = std::fs::read_dir("/proc/self/task") else { return false };
-    // Who has held a core before may compute since.
+    // A thread that has held a core before may compute since.
     let held = shared.cores.iter().filter(|core| core.ownership.is_held());
     let workers: Vec<i32> = held.map(|core| core.owner().to_raw()).collect();
     let own = ThreadNumber::current().to_raw();

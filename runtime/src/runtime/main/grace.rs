@@ -82,6 +82,7 @@ where
         panic!("`#[mini::main]` could not start the thread that ends the program: {error}");
     }
     let gone = events.is_gone.drop_guard(Reason::Requested);
+    let runtime = runtime; // dropped before that guard by a panic, too
     let back = events.came_back.drop_guard(Reason::Requested);
     let output = runtime.block_on(async {
         let output = start(runtime.shared(), events.body_ended.drop_guard(Reason::Requested)).await;

@@ -12,7 +12,7 @@
 //! All nodes of the subtree are marked before the first waker is called: a woken task finds each of its tokens
 //! cancelled. So they are when `cancel` returns, also those that another thread is about to mark: a node that is marked
 //! keeps its children until all below it are, and each thread that comes to it meanwhile walks them too. They get the
-//! reason of the node, whoever comes first.
+//! reason of the node, whichever thread comes first.
 //!
 //! # Depth
 //!
@@ -135,7 +135,7 @@ impl Node {
         is_first
     }
 
-    /// All below are cancelled: who comes here need not look at them.
+    /// All below are cancelled: a thread that comes here need not look at them.
     fn forget_children(&self) {
         let _children = lock(&self.state).children.take();
     }
