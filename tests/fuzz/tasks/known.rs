@@ -3,7 +3,7 @@
 use std::fmt;
 use std::future::Future;
 use std::mem::{replace, take};
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::task::{Context, Poll, Wake, Waker};
