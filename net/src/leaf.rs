@@ -137,8 +137,8 @@ impl<T: AsFd> Source<T> {
         made.map(|made| made?)
     }
 
-    /// Makes a call that moves nothing, whatever the readiness is. None if it has to wait all the same, as a stream does
-    /// that connects.
+    /// Makes a call that moves nothing, whatever the readiness is. None if it has to wait all the same: the stream is
+    /// about to connect.
     #[cold]
     fn poll_empty<C: Call<T>>(&self, cx: &mut Context<'_>, call: &mut C) -> Option<Poll<io::Result<C::Output>>> {
         if mini_context::check_budget(cx).is_pending() {
