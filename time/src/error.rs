@@ -165,10 +165,10 @@ fn is_unknown(wait: Wait) -> bool {
     matches!(wait.reason(), Reason::Limit(_))
 }
 
-/// The line is in another crate than the program's, such as one with traits for streams: cargo compiles those by their
-/// whole paths.
-fn is_elsewhere(location: &Location<'_>) -> bool {
-    Path::new(location.file()).is_absolute()
+/// The wait is in another crate than the program that has set the limit, such as one with traits for streams: cargo
+/// compiles those by their whole paths.
+fn is_elsewhere(wait: &Location<'_>, limit: &Location<'_>) -> bool {
+    Path::new(wait.file()).is_absolute() && Path::new(limit.file()).is_relative()
 }
 
 impl WaitedFor {
@@ -231,7 +231,7 @@ impl fmt::Display for Elapsed {
         match self.wait {
             None => Ok(()),
             Some(wait) if is_unknown(wait) => write!(f, " while waiting for something {wait}"),
-            Some(wait) if is_elsewhere(wait.location()) => {
+            Some(wait) if is_elsewhere(wait.location(), self.location) => {
                 write!(f, " while waiting for {wait}, with a time limit at {}", self.location)
             }
             Some(wait) => write!(f, " while waiting for {wait}"),
