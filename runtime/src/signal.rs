@@ -101,7 +101,7 @@ struct Next {
 /// Safe, but a Ctrl-C that has come since the call is lost with the future.
 #[track_caller]
 pub fn ctrl_c() -> CtrlC {
-    const SITE: &Site = &Site { owner: "mini::signal", method: "ctrl_c", kind: IoKind::Ready };
+    const SITE: &Site = &Site { owner: "mini::signal", method: "ctrl_c", kind: IoKind::Signal };
     CtrlC(Next::new(SignalKind::interrupt(), SITE))
 }
 
@@ -142,7 +142,7 @@ pub fn ctrl_c() -> CtrlC {
 /// request: then, as with [`ctrl_c`], no later signal ends the program either.
 #[track_caller]
 pub fn termination() -> TerminationSignal {
-    const SITE: &Site = &Site { owner: "mini::signal", method: "termination", kind: IoKind::Ready };
+    const SITE: &Site = &Site { owner: "mini::signal", method: "termination", kind: IoKind::Signal };
     let mut requests = [SignalKind::interrupt(), SignalKind::terminate()].map(|kind| Next::new(kind, SITE));
     if !is_simulated()
         && let Err(error) = second::install()

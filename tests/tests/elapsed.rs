@@ -86,6 +86,19 @@ fn what_others_have_made_is_unknown_whatever_the_neighbours_wait_for() {
     });
 }
 
+#[test]
+fn it_tells_of_children_and_signals() {
+    paused(|| async {
+        let mut child = mini::process::Command::new("sleep").arg("1000").kill_on_drop(true).spawn().unwrap();
+        let text = timeout(SECOND, child.wait()).await.unwrap_err().to_string(); // the child
+        assert!(text.contains(" while waiting for Child ") && text.contains(&place("// the child")), "{text}");
+
+        let mut hangups = mini::signal::unix::signal(mini::signal::unix::SignalKind::hangup()).unwrap();
+        let text = timeout(SECOND, hangups.recv()).await.unwrap_err().to_string(); // the signal
+        assert!(text.contains(" while waiting for Signal ") && text.contains(&place("// the signal")), "{text}");
+    });
+}
+
 /// The call that is known is in the crate that has the trait.
 #[test]
 fn what_waits_in_another_crate_is_told_with_the_line_of_the_limit() {

@@ -129,7 +129,7 @@ fn a_signal_that_never_comes_is_a_deadlock_with_the_line_of_the_wait() {
     let line = line!() - 2;
     let text = failure.unwrap_err().to_string();
     assert!(text.contains(": deadlock: nothing is left that could wake a task\n"), "{text}");
-    assert!(text.contains(&format!("the main task waits for Ready at {}:{line}:", file!())), "{text}");
+    assert!(text.contains(&format!("the main task waits for Signal at {}:{line}:", file!())), "{text}");
 }
 
 #[test]

@@ -36,6 +36,10 @@ pub enum IoKind {
     Resolve,
     /// Readiness alone (`readable`, `writable`, `ready`, `async_io`).
     Ready,
+    /// A signal of the system.
+    Signal,
+    /// The end of a child process.
+    Child,
 }
 
 /// What a task waits for with a lock or channel of `mini-sync`.

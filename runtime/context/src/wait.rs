@@ -331,7 +331,8 @@ fn unpack(word: u64) -> Option<Reason> {
 
 /// The kind that was stored as `kind as u8`.
 fn kind_from(number: u64) -> IoKind {
-    const KINDS: [IoKind; 5] = [IoKind::Read, IoKind::Write, IoKind::Accept, IoKind::Connect, IoKind::Resolve];
+    use IoKind::{Accept, Child, Connect, Read, Resolve, Signal, Write};
+    const KINDS: [IoKind; 7] = [Read, Write, Accept, Connect, Resolve, Signal, Child];
     KINDS.into_iter().find(|&kind| kind as u64 == number).unwrap_or(IoKind::Ready)
 }
 
@@ -404,8 +405,12 @@ mod tests {
 
     #[test]
     fn every_reason_survives_its_word() {
-        let io = [IoKind::Read, IoKind::Write, IoKind::Accept, IoKind::Connect, IoKind::Resolve, IoKind::Ready];
-        let io = io.into_iter().flat_map(|kind| [-1, 0, i32::MAX].map(|fd| Reason::Io(kind, fd)));
+        let io = (0..=IoKind::Child as u64).map(|number| {
+            let kind = kind_from(number);
+            assert_eq!(kind as u64, number);
+            kind
+        });
+        let io = io.flat_map(|kind| [-1, 0, i32::MAX].map(|fd| Reason::Io(kind, fd)));
         let number = VALUE;
         let others = [
             Reason::Timer(number),
@@ -415,7 +420,11 @@ mod tests {
             Reason::Idle,
             Reason::Cancel,
         ];
-        let sync = (0..=SyncKind::Closed as u64).map(sync_kind_from);
+        let sync = (0..=SyncKind::Closed as u64).map(|number| {
+            let kind = sync_kind_from(number);
+            assert_eq!(kind as u64, number);
+            kind
+        });
         let sync = sync.flat_map(|kind| {
             [0, HOLDER].into_iter().flat_map(move |value| [Reason::Sync(kind, value), Reason::SyncAt(kind, value)])
         });

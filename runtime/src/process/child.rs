@@ -69,7 +69,7 @@ pub struct Wait<'a> {
 
 /// A call that waits for a child.
 pub(super) const fn site(owner: &'static str, method: &'static str) -> Site {
-    Site { owner, method, kind: IoKind::Ready }
+    Site { owner, method, kind: IoKind::Child }
 }
 
 /// The wait of [`Child::wait`], called at `location`.

@@ -165,7 +165,7 @@ pub struct Signal {
 #[must_use = "futures do nothing unless awaited"]
 pub struct Recv<'a>(Hearing<'a>);
 
-const RECV: &Site = &Site { owner: "Signal", method: "recv", kind: IoKind::Ready };
+const RECV: &Site = &Site { owner: "Signal", method: "recv", kind: IoKind::Signal };
 
 /// Starts to listen to a signal.
 ///
@@ -238,7 +238,7 @@ impl Signal {
     /// As [`recv`](Signal::recv).
     #[track_caller]
     pub fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<Option<()>> {
-        const SITE: &Site = &Site { owner: "Signal", method: "poll_recv", kind: IoKind::Ready };
+        const SITE: &Site = &Site { owner: "Signal", method: "poll_recv", kind: IoKind::Signal };
         self.poll_recv_for(cx, &Wait::here(SITE))
     }
 
