@@ -24,6 +24,7 @@ use mini_context::rules::SPIN_FOR_JOB;
 
 use crate::primitives::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 use crate::primitives::{Condvar, Deadline, Mutex, MutexGuard, lock};
+use crate::say::Throttle;
 use crate::scheduler::config::Config;
 use crate::scheduler::spin::{self, Spins};
 use crate::scheduler::unparker::Unparker;
@@ -60,6 +61,8 @@ pub(crate) struct Blocking<J> {
     limits: Limits,
     /// Rung after each job: a paused clock waits for the last one.
     unparker: Arc<Unparker>,
+    /// For threads that the system refuses.
+    refused: Throttle,
     is_simulated: bool,
     process: mini_net::Process,
 }
@@ -161,6 +164,7 @@ impl<J: Job> Blocking<J> {
                 hooks: config.hooks.clone(),
             },
             unparker,
+            refused: Throttle::new(),
             is_simulated: config.is_simulated(),
             process: mini_net::Process::current(),
         })
@@ -251,7 +255,7 @@ impl<J: Job> Blocking<J> {
         let stranded = if state.threads == 0 { std::mem::take(&mut state.queue) } else { VecDeque::new() };
         drop(state);
         self.ended.notify_all(); // a shutdown has counted it
-        say!("could not start a blocking thread: {error}");
+        self.refused.line(format_args!("could not start a blocking thread: {error}"));
         for job in stranded {
             error::because(&error, || self.discard(job));
         }

@@ -4,6 +4,8 @@
 
 use std::fmt;
 use std::io::Write;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 /// Prints a line to stderr.
 macro_rules! say {
@@ -13,4 +15,89 @@ macro_rules! say {
 #[cold]
 pub(crate) fn line(text: fmt::Arguments<'_>) {
     let _ = writeln!(std::io::stderr(), "mini: {text}");
+}
+
+/// The most lines of a kind per [`WINDOW`]: a network that breaks ends ten thousand connections.
+const LINES: u32 = 10;
+const WINDOW: Duration = Duration::from_secs(1);
+
+/// Says lines of one kind, of which there may be very many, and counts those that are too many.
+#[derive(Debug)]
+pub(crate) struct Throttle(Mutex<Quota>);
+
+/// How many lines were said lately, and how many were not.
+#[derive(Debug)]
+struct Quota {
+    begun: Option<Instant>,
+    said: u32,
+    unsaid: u64,
+}
+
+/// Whether to say something.
+#[derive(Debug, PartialEq, Eq)]
+enum Say {
+    /// Say it, and that so many before it were not said.
+    Yes {
+        unsaid: u64,
+    },
+    /// Say it, and that more of them are only counted.
+    Last,
+    No,
+}
+
+impl Throttle {
+    pub(crate) const fn new() -> Self {
+        Self(Mutex::new(Quota { begun: None, said: 0, unsaid: 0 }))
+    }
+
+    /// Says the line, unless there were too many lately. Nobody waits for another thread's slow stderr.
+    #[cold]
+    pub(crate) fn line(&self, text: fmt::Arguments<'_>) {
+        let say = self.0.lock().unwrap_or_else(PoisonError::into_inner).take(Instant::now());
+        match say {
+            Say::Yes { unsaid: 0 } => line(text),
+            Say::Yes { unsaid } => say!("{text}\nmini: {unsaid} more like this were not said before"),
+            Say::Last => say!("{text}\nmini: more like this are counted for a second, not said"),
+            Say::No => {}
+        }
+    }
+}
+
+impl Quota {
+    /// Whether to say a line at `now`.
+    fn take(&mut self, now: Instant) -> Say {
+        if self.begun.is_none_or(|begun| now.saturating_duration_since(begun) >= WINDOW) {
+            let unsaid = self.unsaid;
+            *self = Self { begun: Some(now), said: 1, unsaid: 0 };
+            return Say::Yes { unsaid };
+        }
+        self.said += 1;
+        match self.said {
+            ..LINES => Say::Yes { unsaid: 0 },
+            LINES => Say::Last,
+            _ => {
+                self.unsaid += 1;
+                Say::No
+            }
+        }
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flood_is_counted_and_told_later() {
+        let begin = Instant::now();
+        let mut quota = Throttle::new().0.into_inner().unwrap();
+        for _ in 1..LINES {
+            assert_eq!(quota.take(begin), Say::Yes { unsaid: 0 });
+        }
+        assert_eq!(quota.take(begin), Say::Last);
+        assert_eq!(quota.take(begin), Say::No);
+        assert_eq!(quota.take(begin + WINDOW / 2), Say::No);
+        assert_eq!(quota.take(begin + WINDOW), Say::Yes { unsaid: 2 });
+        assert_eq!(quota.take(begin + WINDOW), Say::Yes { unsaid: 0 });
+    }
 }

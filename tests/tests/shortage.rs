@@ -51,6 +51,20 @@ fn a_job_without_a_thread_ends_with_the_reason() {
 }
 
 #[test]
+fn a_shortage_of_threads_is_not_told_for_each_job() {
+    let said = in_child("a_shortage_of_threads_is_not_told_for_each_job", || {
+        let runtime = without_threads(Builder::new_current_thread());
+        for _ in 0..1000 {
+            drop(runtime.spawn_blocking(|| ()));
+        }
+    });
+    let Some(said) = said else { return };
+    let lines = said.lines().filter(|line| line.contains("could not start a blocking thread")).count();
+    assert!((10..=20).contains(&lines), "ten a second: {said}");
+    assert!(said.contains("more like this are counted"), "{said}");
+}
+
+#[test]
 fn an_operation_on_a_file_without_a_thread_has_the_number_of_the_system() {
     within(LIMIT, || {
         for runtime in flavours() {

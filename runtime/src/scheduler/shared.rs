@@ -15,9 +15,10 @@ use mini_time::Clock;
 
 use crate::blocking::Blocking;
 use crate::insight::{Before, LastWarnings, on_quit, watcher};
-use crate::primitives::{Mutex, lock};
+use crate::primitives::Mutex;
 use crate::recorder::Recorder;
 use crate::runtime::Id;
+use crate::say::Throttle;
 use crate::scheduler::config::{self, Config};
 use crate::scheduler::context::{self, Role};
 use crate::scheduler::core::Core;
@@ -31,7 +32,7 @@ use crate::scheduler::parker::Parker;
 use crate::scheduler::poller::PollerRole;
 use crate::scheduler::until_idle::UntilIdle;
 use crate::scheduler::worker::MainSight;
-use crate::task::{self, Class, JoinError, JoinHandle, Origin, Queued, Quota, Say, Start, TaskError};
+use crate::task::{self, Class, JoinError, JoinHandle, Origin, Queued, Start, TaskError};
 
 mod spawn;
 
@@ -58,8 +59,8 @@ pub(crate) struct Shared {
     pub(crate) warned: LastWarnings,
     /// Threads in `block_on` that have no core.
     pub(crate) externals: Mutex<Vec<(Arc<MainSight>, Arc<Parker>)>>,
-    /// How many errors that no join handle will see were printed lately.
-    quota: Mutex<Quota>,
+    /// For errors that no join handle will see.
+    unseen_errors: Throttle,
 }
 
 /// Called when a socket is registered and there was none: if no worker comes to it soon, a parked worker must wait for
@@ -111,7 +112,7 @@ impl Shared {
                 dumped: Mutex::default(),
                 warned: LastWarnings::default(),
                 externals: Mutex::default(),
-                quota: Mutex::default(),
+                unseen_errors: Throttle::new(),
                 cores,
                 config,
                 id: Id::next(),
@@ -245,18 +246,9 @@ impl Shared {
     /// An error that no join handle will see.
     #[cold]
     pub(crate) fn report_error(&self, error: &TaskError) {
-        if let Some(hook) = &self.config.on_task_error {
-            contain(|| hook(error));
-            return;
-        }
-        let say = lock(&self.quota).take(Instant::now()); // a slow stderr keeps nobody else from counting
-        match say {
-            Say::Yes { unsaid: 0 } => say!("{error}, and nobody awaits it"),
-            Say::Yes { unsaid } => {
-                say!("{error}, and nobody awaits it; {unsaid} more such errors were not said before")
-            }
-            Say::Last => say!("{error}, and nobody awaits it; more such errors are counted for a second, not said"),
-            Say::No => {}
+        match &self.config.on_task_error {
+            Some(hook) => drop(contain(|| hook(error))),
+            None => self.unseen_errors.line(format_args!("{error}, and nobody awaits it")),
         }
     }
 }

@@ -35,6 +35,7 @@ use super::spawn::spawn_local_from;
 use super::unseen::error_in;
 use super::{CancelToken, JoinHandle, Reason};
 use crate::primitives::atomic::Ordering::Relaxed;
+use crate::say::Throttle;
 use crate::scheduler::context;
 use ending::End;
 use member::{Judge, Member, Place, Seat};
@@ -452,7 +453,8 @@ fn refuse<T>(
     start: impl FnOnce(Member<Pending<T>>) -> JoinHandle<T>,
 ) -> JoinHandle<T> {
     if node.is_first_refusal() {
-        say!("the group {} has shut down and does not run the task spawned at {location}", Called(node));
+        let group = Called(node);
+        REFUSED.line(format_args!("the group {group} has shut down and does not run the task spawned at {location}"));
     }
     let nowhere = Seat::new(Place { node: node.clone(), key: NONE }, location);
     let handle = start(Member::new(None, nowhere, judge));
@@ -472,6 +474,15 @@ impl fmt::Display for Called<'_> {
     }
 }
 
+/// For tasks that come too late for their group.
+static REFUSED: Throttle = Throttle::new();
+
+/// For groups that were dropped with tasks in them.
+static DROPPED: Throttle = Throttle::new();
+
+/// For reports of such groups.
+static LEFT: Throttle = Throttle::new();
+
 /// The last handle of a group has gone: sees to the tasks that are left.
 fn abandon(node: &Arc<Node>) {
     let left = node.left_behind();
@@ -483,7 +494,10 @@ fn abandon(node: &Arc<Node>) {
     }
     if left.tasks > 0 && !is_closing() {
         let (group, are) = (Called(node), if left.tasks == 1 { "task" } else { "tasks" });
-        say!("the last handle of the group {group} was dropped with {} {are} alive: they are cancelled", left.tasks);
+        DROPPED.line(format_args!(
+            "the last handle of the group {group} was dropped with {} {are} alive: they are cancelled",
+            left.tasks
+        ));
     }
     node.begin_end(Reason::ParentGone, node.location);
     let (end, unseen) = (End::new(node.clone(), node.location), AbortOnDrop(Some(node.clone())));
@@ -492,7 +506,7 @@ fn abandon(node: &Arc<Node>) {
         let report = end.await;
         unseen.0 = None;
         if !report.is_complete() {
-            say!("{report}");
+            LEFT.line(format_args!("{report}"));
         }
     };
     let origin = (node.location, Some("group".into()));

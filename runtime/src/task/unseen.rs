@@ -1,5 +1,4 @@
-//! An error that a task ended with and that nobody will see, as its handle was dropped: what it says, and how often
-//! such errors are printed on stderr.
+//! An error that a task ended with and that nobody will see, as its handle was dropped: what it says.
 //!
 //! The hard part: a task's output may be of any type, and only a `Result` with an `Err` in it is an error. Rust has no
 //! way to ask that of a type parameter. But a type tells its name and a value its variant, which is enough; and the
@@ -14,7 +13,6 @@ use std::fmt;
 use std::io;
 use std::mem::discriminant;
 use std::panic::Location;
-use std::time::{Duration, Instant};
 
 use super::{Cancelled, Id, Source};
 
@@ -131,50 +129,6 @@ fn describe<T: 'static>(output: &T) -> Option<String> {
     Some(format!("an `Err` of a {}", type_name::<T>()))
 }
 
-/// The most lines of a kind per [`WINDOW`] on stderr: a network that breaks ends ten thousand connections.
-const LINES: u32 = 10;
-const WINDOW: Duration = Duration::from_secs(1);
-
-/// How many lines were said lately, and how many were not.
-#[derive(Debug, Default)]
-pub(crate) struct Quota {
-    begun: Option<Instant>,
-    said: u32,
-    unsaid: u64,
-}
-
-/// Whether to say something.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Say {
-    /// Say it, and that so many before it were not said.
-    Yes {
-        unsaid: u64,
-    },
-    /// Say it, and that more of them are only counted.
-    Last,
-    No,
-}
-
-impl Quota {
-    /// Whether to say a line at `now`.
-    pub(crate) fn take(&mut self, now: Instant) -> Say {
-        if self.begun.is_none_or(|begun| now.saturating_duration_since(begun) >= WINDOW) {
-            let unsaid = self.unsaid;
-            *self = Self { begun: Some(now), said: 1, unsaid: 0 };
-            return Say::Yes { unsaid };
-        }
-        self.said += 1;
-        match self.said {
-            ..LINES => Say::Yes { unsaid: 0 },
-            LINES => Say::Last,
-            _ => {
-                self.unsaid += 1;
-                Say::No
-            }
-        }
-    }
-}
-
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
@@ -215,19 +169,5 @@ mod tests {
         assert_eq!(error_in(&None::<u8>), None);
         assert_eq!(error_in(&Some(7)), None);
         assert_eq!(error_in(&[io::Result::<()>::Ok(())]), None);
-    }
-
-    #[test]
-    fn a_flood_is_counted_and_told_later() {
-        let begin = Instant::now();
-        let mut quota = Quota::default();
-        for _ in 1..LINES {
-            assert_eq!(quota.take(begin), Say::Yes { unsaid: 0 });
-        }
-        assert_eq!(quota.take(begin), Say::Last);
-        assert_eq!(quota.take(begin), Say::No);
-        assert_eq!(quota.take(begin + WINDOW / 2), Say::No);
-        assert_eq!(quota.take(begin + WINDOW), Say::Yes { unsaid: 2 });
-        assert_eq!(quota.take(begin + WINDOW), Say::Yes { unsaid: 0 });
     }
 }
