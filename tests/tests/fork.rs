@@ -6,7 +6,7 @@
 
 use std::fs;
 use std::future::{pending, poll_fn};
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream as StdStream;
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::panic::{self, AssertUnwindSafe, catch_unwind};
@@ -21,7 +21,7 @@ use mini::runtime::{Builder, Runtime};
 use mini::task::{idle, yield_now};
 use mini::time::{Duration, sleep};
 use mini_tests::{Counts, LIMIT, caught, in_child, multi_thread, poll_with, spin_until};
-use rustix::process::{Pid, WaitOptions, WaitStatus, waitpid};
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, waitpid};
 
 unsafe extern "C" {
     fn fork() -> i32;
@@ -426,6 +426,39 @@ fn a_child_that_returns_to_a_thread_of_the_runtime_is_ended() {
         return;
     };
     assert_eq!(stderr.matches(REFUSAL).count(), 2, "{stderr}");
+}
+
+/// The handler of the parent is still there in a child that has one of its own.
+#[test]
+fn a_childs_request_for_a_dump_is_not_its_parents() {
+    let Some(stderr) = in_child("a_childs_request_for_a_dump_is_not_its_parents", || {
+        let named = |name: &str| {
+            let runtime = Builder::new_current_thread().dump_on_quit(true).build().unwrap();
+            runtime.block_on(async { drop(mini::task::Builder::new().name(name).spawn(pending::<()>())) });
+            runtime
+        };
+        let runtime = named("of the parent");
+        in_forked(|| {
+            let _own = named("of the child");
+            let (out, stderr) = rustix::pipe::pipe().unwrap();
+            rustix::stdio::dup2_stderr(&stderr).unwrap();
+            spin_until(|| {
+                // The thread that answers may not wait yet, and then a SIGQUIT ends the process.
+                fs::read_dir("/proc/self/task").unwrap().flatten().any(|thread| {
+                    fs::read_to_string(thread.path().join("comm")).unwrap_or_default() == "mini-dump\n"
+                })
+            });
+            wait_for_the_others_to_sleep();
+            kill_process(getpid(), Signal::QUIT).unwrap();
+            let mut lines = BufReader::new(fs::File::from(out)).lines();
+            assert!(lines.any(|line| line.unwrap().contains("\"of the child\"")));
+        });
+        wait_for_the_others_to_sleep(); // what the parent was asked for, it has told
+        drop(runtime);
+    }) else {
+        return;
+    };
+    assert!(!stderr.contains("\"of the parent\""), "{stderr}");
 }
 
 /// An eventfd is served by a thread, as it is no pipe, terminal or socket. Reading blocks while it is zero, writing
