@@ -12,7 +12,7 @@ use crate::call::CustomOn;
 use crate::future;
 use crate::leaf::Op;
 use crate::ready::Interest;
-use crate::source::{Left, Rule, Site, Source, Wait};
+use crate::source::{Left, Rule, Site, Source, Wait, poll_error};
 use crate::sys;
 use mini_context::IoKind;
 
@@ -382,7 +382,9 @@ impl<T: AsFd> AsyncFd<T> {
         wait: &Wait,
         interest: Interest,
     ) -> Poll<io::Result<AsyncFdReadyGuard<'a, T>>> {
-        check_interest(self.interest, interest)?;
+        if let Err(e) = check_interest(self.interest, interest) {
+            return poll_error(cx, e);
+        }
         let seen = ready!(self.source.poll_ready(cx, wait, interest, None))?;
         Poll::Ready(Ok(AsyncFdReadyGuard::new(self, seen, interest)))
     }

@@ -19,7 +19,7 @@ use crate::addr::{Resolve, no_address};
 use crate::call::{self, SendToAddr};
 use crate::ready::{Interest, Ready};
 use crate::slot::{Key, Seen};
-use crate::source::{Channel, Left, Site, Source, Wait};
+use crate::source::{Channel, Left, Site, Source, Wait, poll_error};
 
 /// An operation on a socket that completes when it could be done.
 ///
@@ -275,7 +275,9 @@ impl<C: Call<T>, T: AsFd> Future for Op<'_, C, T> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let Op { waiting, call } = self.get_mut();
-        call.check()?;
+        if let Err(e) = call.check() {
+            return poll_error(cx, e);
+        }
         waiting.poll_call(cx, call)
     }
 }
@@ -324,6 +326,7 @@ impl<P> Future for SendTo<'_, P> {
 
 impl Sending<'_> {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        ready!(mini_context::check_budget(cx));
         let Sending { waiting, buf, to } = self;
         if let Receiver::Host(resolve) = to {
             let first = ready!(resolve.poll(cx)).map(|mut addrs| addrs.next());
@@ -335,7 +338,10 @@ impl Sending<'_> {
         }
         let known = match to {
             Receiver::Known(addr) => addr,
-            Receiver::Wrong(e) => return Poll::Ready(Err(e.take().unwrap_or_else(no_address))),
+            Receiver::Wrong(e) => {
+                mini_context::spend_call();
+                return Poll::Ready(Err(e.take().unwrap_or_else(no_address)));
+            }
             Receiver::Host(_) => unreachable!("looked up above"),
         };
         let sent = waiting.poll_call(cx, &mut SendToAddr { buf, to: known });

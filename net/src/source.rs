@@ -98,6 +98,11 @@ pub struct Site {
     pub kind: IoKind,
 }
 
+/// An error that is known without a call. It costs one: a task that tries again and again lets others run.
+pub(crate) fn poll_error<R>(cx: &mut Context<'_>, error: io::Error) -> Poll<io::Result<R>> {
+    mini_context::poll_call(cx).map(|()| Err(error))
+}
+
 impl Rule {
     /// Who closes the fd.
     fn custody(self) -> Custody {
@@ -235,7 +240,10 @@ impl<T: AsFd> Source<T> {
         ready!(mini_context::check_budget(cx));
         let known = match self.register(wait, Ready::EMPTY) {
             Ok(known) => known,
-            Err(e) => return Poll::Ready(Err(e)),
+            Err(e) => {
+                mini_context::spend_call();
+                return Poll::Ready(Err(e));
+            }
         };
         let result = loop {
             let seen = ready!(self.poll_wait(known, cx, wait, interest, key.as_deref_mut()));

@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 
 use crate::ready::Interest;
 use crate::slot::Key;
-use crate::source::{Left, Source, Wait};
+use crate::source::{Left, Source, Wait, poll_error};
 
 mod handle;
 #[cfg(feature = "futures-io")]
@@ -249,11 +249,12 @@ impl Stdin {
             return Poll::Ready(Ok(0));
         }
         simulated::check_read(wait)?;
-        match self.0.get(In::open)? {
-            In::Thread(handle) => {
+        match self.0.get(In::open) {
+            Err(e) => poll_error(cx, e),
+            Ok(In::Thread(handle)) => {
                 handle.poll(Interest::READABLE, key, |reader, key| reader.poll_read(cx, wait, key, buf))
             }
-            In::Polled(source) => {
+            Ok(In::Polled(source)) => {
                 source.poll_io(cx, wait, Interest::READABLE, key, |source| Ok((source.io().read(buf)?, Left::Perhaps)))
             }
         }
@@ -367,11 +368,12 @@ impl<const FD: i32> Output<FD> {
         if let Some(polled) = simulated::poll_write(cx, Self::current, buf) {
             return polled;
         }
-        match self.0.get(Self::open)? {
-            Out::Thread(handle) => {
+        match self.0.get(Self::open) {
+            Err(e) => poll_error(cx, e),
+            Ok(Out::Thread(handle)) => {
                 handle.poll(Interest::WRITABLE, key, |writer, key| writer.poll_write(cx, wait, key, buf))
             }
-            Out::Polled(source) => {
+            Ok(Out::Polled(source)) => {
                 source.poll_io(cx, wait, Interest::WRITABLE, key, |source| Ok((source.io().write(buf)?, Left::Perhaps)))
             }
         }

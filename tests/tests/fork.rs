@@ -444,9 +444,10 @@ fn a_childs_request_for_a_dump_is_not_its_parents() {
             rustix::stdio::dup2_stderr(&stderr).unwrap();
             spin_until(|| {
                 // The thread that answers may not wait yet, and then a SIGQUIT ends the process.
-                fs::read_dir("/proc/self/task").unwrap().flatten().any(|thread| {
-                    fs::read_to_string(thread.path().join("comm")).unwrap_or_default() == "mini-dump\n"
-                })
+                fs::read_dir("/proc/self/task")
+                    .unwrap()
+                    .flatten()
+                    .any(|thread| fs::read_to_string(thread.path().join("comm")).unwrap_or_default() == "mini-dump\n")
             });
             wait_for_the_others_to_sleep();
             kill_process(getpid(), Signal::QUIT).unwrap();

@@ -11,7 +11,7 @@ use super::{AsyncFd, check_interest};
 use crate::leaf::Readiness;
 use crate::ready::{Interest, Ready};
 use crate::slot::Seen;
-use crate::source::Wait;
+use crate::source::{Wait, poll_error};
 
 /// Proof that an [`AsyncFd`] was ready a moment ago.
 ///
@@ -178,7 +178,9 @@ impl<'a, T: AsFd> Future for FdReady<'a, T> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let FdReady { fd, readiness } = self.get_mut();
         let interest = readiness.interest;
-        check_interest(fd.interest, interest)?;
+        if let Err(e) = check_interest(fd.interest, interest) {
+            return poll_error(cx, e);
+        }
         let seen = ready!(readiness.poll_seen(cx))?;
         Poll::Ready(Ok(AsyncFdReadyGuard::new(fd, seen, interest)))
     }

@@ -111,6 +111,7 @@ impl Future for Connect {
                 Some(addrs) => addrs,
                 None => {
                     this.resolve.wait.need_runtime(); // whether or not this one has to wait
+                    ready!(mini_context::check_budget(cx)); // a lookup may fail at once
                     let addrs = ready!(this.resolve.poll(cx));
                     mini_context::spend_call();
                     this.addrs.insert(addrs?)

@@ -10,6 +10,7 @@ use super::fds::{RecvFds, SendFds, fds_methods};
 use super::{BIND, CONNECT, SEND, UnixDatagram, open, open_bound, pair, raw_addr, raw_path};
 use crate::leaf::SendTo;
 use crate::socket::methods::*;
+use crate::source::poll_error;
 
 impl UnixDatagram {
     /// Binds to `path`, which must not exist, and which stays when the socket is dropped.
@@ -193,7 +194,10 @@ impl UnixDatagram {
     #[track_caller]
     pub fn poll_send_to(&self, cx: &mut Context<'_>, buf: &[u8], path: impl AsRef<Path>) -> Poll<io::Result<usize>> {
         let wait = Wait::here(site!(poll_send_to, Write));
-        let to = raw_path(SEND, path.as_ref())?;
+        let to = match raw_path(SEND, path.as_ref()) {
+            Ok(to) => to,
+            Err(e) => return poll_error(cx, e),
+        };
         self.source().poll_call(cx, &wait, None, &mut SendToAddr { buf, to: &to })
     }
 

@@ -323,9 +323,13 @@ impl Future for Wait<'_> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<ExitStatus>> {
         let Wait { stdin, status, running } = self.get_mut();
         drop(stdin.take());
+        ready!(mini_context::check_budget(cx));
         if let (Some((child, notice)), None) = (running, &status) {
             let reaped = ready!(notice.poll_reap(cx, child));
+            mini_context::spend_call();
             **status = Some(reaped.map_err(failed(WAIT, Object::Process(child.id())))?);
+        } else {
+            mini_context::spend(1);
         }
         Poll::Ready(Ok(status.expect("a child that does not run has a status")))
     }

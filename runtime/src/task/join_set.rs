@@ -164,7 +164,7 @@ impl<T> JoinSet<T> {
         location: &'static Location<'static>,
     ) -> Poll<Option<Result<(Id, T), JoinError>>> {
         if self.is_empty() {
-            return Poll::Ready(None);
+            return mini_context::poll_budget(cx).map(|()| None);
         }
         if !self.is_any_ready(None) && !self.is_any_ready(Some(cx.waker())) {
             leave_note(Note { reason: Reason::JoinSet(self.len() as u64), location });

@@ -7,9 +7,9 @@
 use std::fmt;
 use std::panic::Location;
 use std::pin::Pin;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 
-use mini_context::{Note, forget_wait, leave_note, notes};
+use mini_context::{Note, forget_wait, leave_note, notes, poll_budget};
 use pin_project_lite::pin_project;
 
 use super::node::Node;
@@ -138,7 +138,9 @@ impl Future for WaitForCancel<'_> {
         let poll = waiter.poll(node, cx);
         if poll.is_pending() {
             leave_note(waiter.note());
+            return Poll::Pending;
         }
+        ready!(poll_budget(cx));
         poll
     }
 }
@@ -150,7 +152,9 @@ impl Future for WaitForCancelOwned {
         let poll = self.poll_unnoted(cx);
         if poll.is_pending() {
             leave_note(self.waiter.note());
+            return Poll::Pending;
         }
+        ready!(poll_budget(cx));
         poll
     }
 }
@@ -161,6 +165,7 @@ impl<F: Future> Future for Run<F> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
         if let Poll::Ready(why) = this.wait.poll_unnoted(cx) {
+            ready!(poll_budget(cx)); // the future is not polled any more
             this.future.set(None);
             return Poll::Ready(Err(why));
         }

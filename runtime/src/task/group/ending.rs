@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use mini_context::{Note, Reason, forget_wait, leave_note};
+use mini_context::{Note, Reason, forget_wait, leave_note, poll_budget};
 use mini_time::{Instant, Sleep, sleep_until};
 
 use super::Group;
@@ -93,11 +93,11 @@ impl Future for WaitGroup<'_> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let Self { node, key, location } = &mut *self;
-        let poll = node.poll_ended(node.exempt(), key, cx);
-        if poll.is_pending() {
+        if node.poll_ended(node.exempt(), key, cx).is_pending() {
             note(node, location);
+            return Poll::Pending;
         }
-        poll
+        poll_budget(cx)
     }
 }
 
