@@ -75,7 +75,9 @@ impl<T: AsFd> AsyncFd<T> {
 
     /// As [`new`](AsyncFd::new), to wait for `interest` only: a wait for anything else is an error.
     ///
-    /// [`Interest::ERROR`] need not be named: the system reports errors of every fd.
+    /// [`Interest::ERROR`] need not be named: the system reports errors of every fd. It is asked for all that can be
+    /// waited for, whatever the interest, so a driver that acts on what it is asked for, such as that of a camera which
+    /// begins when it is asked for input, does so.
     ///
     /// # Examples
     ///

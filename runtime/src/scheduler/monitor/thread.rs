@@ -135,13 +135,15 @@ struct LastLook {
     progress: u64,
     /// Its CPU time when this progress was first seen.
     cpu_time: Option<Duration>,
+    /// When it was first seen to be stalled at this progress, in nanoseconds since the runtime began.
+    stalled_at: Option<u64>,
     /// It was stuck, and others were told of its first deadline, if it had one.
     told: Option<Option<mini_time::Instant>>,
 }
 
 impl LastLook {
     fn of(core: &Core) -> Self {
-        Self { progress: core.counts.progress(), cpu_time: core.owner().cpu_time(), told: None }
+        Self { progress: core.counts.progress(), cpu_time: core.owner().cpu_time(), stalled_at: None, told: None }
     }
 
     /// Whether the worker, which has run nothing since, does something other than wait for a CPU.
@@ -165,7 +167,11 @@ fn look<'a>(shared: &'a Shared, seen: &mut [Option<LastLook>]) -> Option<&'a Cor
         let is_stalled = before.is_some_and(|seen| seen.is_stalled(core));
         *seen = is_up.then(|| before.unwrap_or_else(|| LastLook::of(core)));
         if is_stalled != core.run.is_stalled.load(Relaxed) {
-            core.run.stalled_at.store(shared.begun_at.elapsed().as_nanos() as u64, Relaxed);
+            if is_stalled && let Some(seen) = seen {
+                // A worker that waits for a CPU meanwhile, as after a signal, is in the same stall.
+                let at = seen.stalled_at.get_or_insert_with(|| shared.begun_at.elapsed().as_nanos() as u64);
+                core.run.stalled_at.store(*at, Relaxed);
+            }
             core.run.is_stalled.store(is_stalled, Relaxed);
         }
         if core.is_stuck() {
