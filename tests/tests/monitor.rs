@@ -229,3 +229,31 @@ fn the_monitor_outlives_any_number_of_owners() {
         drop(runtime); // waits for the monitor, which must be there to end
     });
 }
+
+/// Each wake of the thread makes it wait for a CPU for a moment, in which it does not seem to be stalled.
+#[test]
+fn a_stall_goes_on_while_the_worker_waits_for_a_cpu() {
+    within(LIMIT, || {
+        let runtime = multi_thread(2).build().unwrap();
+        let (wake, wakes) = std::sync::mpsc::channel::<()>();
+        let stuck = runtime.spawn(async move { while wakes.recv().is_ok() {} });
+        let mut last = None;
+        let mut growths = 0;
+        while growths < 100 {
+            for _ in 0..200 {
+                wake.send(()).unwrap();
+                thread::yield_now();
+            }
+            let json = runtime.handle().dump().to_json();
+            let Some(stalled) = json.split("\"state\":\"stalled\"").nth(1) else { continue };
+            let seconds = stalled.split("\"seconds\":").nth(1).unwrap();
+            let seconds: f64 = seconds[..seconds.find(['}', ',']).unwrap()].parse().unwrap();
+            if let Some(last) = last.replace(seconds) {
+                assert!(seconds > last, "{last} s, and then {seconds} s");
+                growths += 1;
+            }
+        }
+        drop(wake);
+        runtime.block_on(stuck).unwrap();
+    });
+}
