@@ -5,6 +5,7 @@
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
+use std::thread;
 
 use crate::context::{self, Blocking};
 use crate::source::Wait;
@@ -86,10 +87,10 @@ impl<T> Job<T> {
 
 impl<T> Drop for Job<T> {
     fn drop(&mut self) {
-        self.deliver(Err(io::Error::other(
-            "the mini runtime's blocking pool has dropped the job: it panicked, no thread could be started for it, \
-             or the runtime has shut down",
-        )));
+        self.deliver(Err(io::Error::other(match thread::panicking() {
+            true => "the job for it panicked in the mini runtime's blocking pool",
+            false => "the mini runtime's blocking pool has no thread for it, or has shut down",
+        })));
     }
 }
 

@@ -296,7 +296,8 @@ pub mod time {
 ///
 /// # Panics
 ///
-/// Inside a task or another `block_on`; if `future` panics; if the system has no descriptors left for a new runtime.
+/// Inside a task or another `block_on`; if `future` panics; if the system has no descriptors left for a new runtime, or
+/// `MINI_WARN` is neither 1 nor 0.
 #[track_caller]
 pub fn block_on<F: Future>(future: F) -> F::Output {
     scheduler::refuse_inside_worker("block_on");

@@ -86,7 +86,7 @@ fn with_workers(value: &str, test: &str) -> (bool, String) {
     let program = std::env::current_exe().unwrap();
     let mut child = Command::new(program);
     child.args([test, "--exact", "--nocapture", "--test-threads=1", "--include-ignored"]);
-    let output = child.env("MINI_WORKER_THREADS", value).output().unwrap();
+    let output = child.env("MINI_WORKER_THREADS", value).env("MINI_WARN", "").output().unwrap();
     (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
 }
 
@@ -97,6 +97,13 @@ fn three_workers() {
     assert_eq!(Builder::new_multi_thread().worker_threads(2).build().unwrap().metrics().num_workers(), 2);
     assert_eq!(Builder::new_current_thread().build().unwrap().metrics().num_workers(), 1);
     assert_eq!(Builder::new_per_core().build().unwrap().num_workers(), 3);
+}
+
+#[test]
+#[ignore = "started by the next test, in a process with the variable empty"]
+fn as_many_workers_as_processors() {
+    let processors = std::thread::available_parallelism().unwrap().get();
+    assert_eq!(Builder::new_multi_thread().build().unwrap().metrics().num_workers(), processors);
 }
 
 #[mini::main]
@@ -116,6 +123,8 @@ fn the_environment_sets_the_default_number_of_workers() {
     within(LIMIT, || {
         let (is_well, stderr) = with_workers("3", "three_workers");
         assert!(is_well, "{stderr}");
+        let (is_well, stderr) = with_workers("", "as_many_workers_as_processors");
+        assert!(is_well, "an empty variable says nothing: {stderr}");
         let (is_well, stderr) = with_workers("many", "wrong_number");
         assert!(!is_well, "the program's main panics");
         assert!(stderr.contains("could not start the runtime"), "{stderr}");

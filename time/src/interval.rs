@@ -103,7 +103,8 @@ pub enum MissedTickBehavior {
     /// Ticks at once, as often as it takes to catch up with the plan.
     #[default]
     Burst,
-    /// Makes a new plan that begins with the late tick.
+    /// Makes a new plan that begins with the late tick, if that is late by a period or 5 ms, whichever is less: by less
+    /// than that it goes on with the plan, or it would drift by the time it takes to wake a task.
     Delay,
     /// Leaves out the ticks that were missed and goes on with the plan.
     Skip,

@@ -51,7 +51,8 @@ use crate::args::Entry;
 ///
 /// # The end in time
 ///
-/// With `grace = "10s"` the program ends in order when it is asked to, within that time. It goes on like this:
+/// With `grace = "10s"` the program ends in order when it is asked to, within that time, or up to two seconds later if
+/// tasks block their threads. It goes on like this:
 ///
 /// 1. Ctrl-C or SIGTERM cancels the token that `mini::shutdown()` gives, and with it that of each group. The body of
 ///    `main` and the tasks of all groups have the grace from then on, in which the usual thing is to stop accepting and

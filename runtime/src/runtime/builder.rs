@@ -135,7 +135,7 @@ impl Builder {
     /// `InvalidInput` with a text that names the setting, if a setting makes no sense: no workers, more workers than
     /// processors can be addressed, several workers or a paused clock for a flavour that has none, no blocking threads,
     /// a thread name with a NUL in it, a flight recorder of less than 1 KiB or more than 1 GiB; or if
-    /// `MINI_WORKER_THREADS` decides and is no such number. Otherwise the system's error for a new epoll or kqueue
+    /// `MINI_WORKER_THREADS` decides and is no such number, or `MINI_WARN` neither 1 nor 0. Otherwise the system's error for a new epoll or kqueue
     /// descriptor; if too many files are open, with their limit. With [`heed_mini_trace`](Self::heed_mini_trace) also
     /// that of the file, and `Unsupported` if it is asked for and the feature `insight` is off.
     pub fn build(&self) -> io::Result<Runtime> {
@@ -201,7 +201,7 @@ impl<R> Builder<R> {
     /// thread, one in the process, looks twenty times a second, and walks over the tasks once a second; it asks nothing
     /// of the workers. On by default in debug builds of [`#[mini::main]`](crate::main) and
     /// [`#[mini::test]`](crate::test), else off. The environment decides before the builder: `MINI_WARN=1` turns
-    /// warnings on, `MINI_WARN=0` off. When the future of a `block_on` panics, a dump of the tasks that are left comes
+    /// warnings on, `MINI_WARN=0` off; empty it says nothing. When the future of a `block_on` panics, a dump of the tasks that are left comes
     /// with it, once, unless there is a hook.
     ///
     /// Not every lost task is found, see [`Dump`](crate::runtime::Dump). A poll that takes long since the machine has

@@ -6,7 +6,7 @@
 //! matter to a user who sets the number of workers).
 
 use std::env;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -150,7 +150,7 @@ impl Config {
     /// Turns the recorder on if the environment asks for a trace and the program heeds that. The file is made now, so
     /// that a path that does not work is an error at once.
     pub(crate) fn heed_trace_variable(&mut self) -> io::Result<()> {
-        let path = env::var_os(TRACE_VARIABLE).filter(|path| self.heeds_trace_variable && !path.is_empty());
+        let path = variable(TRACE_VARIABLE).filter(|_| self.heeds_trace_variable);
         let Some(path) = path else { return Ok(()) };
         if !HAS_INSIGHT {
             return Err(lacks_insight(TRACE_VARIABLE));
@@ -166,9 +166,14 @@ impl Config {
     }
 }
 
+/// What the environment says; nothing if that is empty.
+fn variable(name: &str) -> Option<OsString> {
+    env::var_os(name).filter(|value| !value.is_empty())
+}
+
 /// Whether there are warnings, if the builder was told `asked`.
 pub(crate) fn warns(asked: bool) -> io::Result<bool> {
-    let told = env::var_os(WARN_VARIABLE).map(|value| parse_switch(WARN_VARIABLE, &value)).transpose()?;
+    let told = variable(WARN_VARIABLE).map(|value| parse_switch(WARN_VARIABLE, &value)).transpose()?;
     if told == Some(true) && !HAS_INSIGHT {
         say!("{}", lacks_insight(WARN_VARIABLE)); // it may be meant for another program, whose child this is
     }
@@ -193,7 +198,7 @@ fn parse_switch(variable: &str, value: &OsStr) -> io::Result<bool> {
 
 /// The number of workers, if the builder was told `asked`.
 pub(crate) fn workers(asked: Option<usize>) -> io::Result<usize> {
-    match (asked, env::var_os(WORKERS_VARIABLE)) {
+    match (asked, variable(WORKERS_VARIABLE)) {
         (Some(0), _) => Err(invalid("worker_threads(0): a runtime needs at least one worker")),
         (Some(count), _) if count > MAX_WORKERS => {
             Err(invalid(format!("worker_threads({count}): at most {MAX_WORKERS} are possible")))

@@ -372,7 +372,8 @@ impl Group {
     /// This call cancels the token, and the [grace](Self::grace) begins. The returned future waits until the tasks have
     /// ended. After the grace it aborts those that are left and waits until their futures have been dropped. A task
     /// that is not dropped within a second then, because it blocks, is [named](Report::running) and no longer waited
-    /// for. So the future ends a second after the grace at the latest.
+    /// for. So the future ends a second after the grace at the latest, unless what blocks is the thread that awaits it:
+    /// on one worker, or in a `block_on`.
     ///
     /// A group that has been shut down takes no more tasks. Another call, also at the same time, goes on where the
     /// first one is and gives the same report.
