@@ -3,7 +3,7 @@
 //! `Ready` goes from the backends through `slot` to the user; `Interest` the other way.
 
 use std::fmt;
-use std::ops::{BitAnd, BitAndAssign, BitOr, BitOrAssign};
+use std::ops::{BitAnd, BitAndAssign, BitOr, BitOrAssign, Sub};
 
 /// What an fd can do without blocking: a set of flags.
 ///
@@ -173,6 +173,24 @@ impl Interest {
         Interest(Ready(self.0.0 | other.0.0))
     }
 
+    /// What is left of `self` without `other`; `None` if that is nothing.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mini::io::Interest;
+    /// let both = Interest::READABLE | Interest::WRITABLE;
+    /// assert_eq!(both.remove(Interest::READABLE), Some(Interest::WRITABLE));
+    /// assert_eq!(both.remove(both), None);
+    /// ```
+    #[must_use = "this returns what is left"]
+    pub const fn remove(self, other: Interest) -> Option<Interest> {
+        match self.0.0 & !other.0.0 {
+            0 => None,
+            left => Some(Interest(Ready(left))),
+        }
+    }
+
     /// Whether reading is part of it.
     ///
     /// # Examples
@@ -262,6 +280,14 @@ impl BitAnd for Ready {
 impl BitAndAssign for Ready {
     fn bitand_assign(&mut self, other: Ready) {
         self.0 &= other.0;
+    }
+}
+
+/// What is left of the first without the second.
+impl Sub for Ready {
+    type Output = Ready;
+    fn sub(self, other: Ready) -> Ready {
+        Ready(self.0 & !other.0)
     }
 }
 

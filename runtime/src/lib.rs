@@ -186,6 +186,8 @@ pub mod net {
     pub mod unix {
         pub use mini_net::unix::pipe;
         pub use mini_net::unix::{OwnedReadHalf, OwnedWriteHalf, ReadHalf, ReuniteError, UCred, WriteHalf};
+        #[doc(no_inline)]
+        pub use std::os::unix::net::SocketAddr;
     }
 }
 
@@ -230,8 +232,8 @@ pub mod io {
     #[cfg(feature = "io-util")]
     #[doc(no_inline)]
     pub use futures_lite::io::{
-        AsyncReadExt, AsyncSeekExt, AsyncWriteExt, BufReader, BufWriter, Cursor, Empty, Repeat, Sink, empty, repeat,
-        sink, split,
+        AsyncReadExt, AsyncSeekExt, AsyncWriteExt, BufReader, BufWriter, Bytes, Chain, Cursor, Empty, Repeat, Sink,
+        Take, empty, repeat, sink, split,
     };
     #[cfg(feature = "io-util")]
     #[doc(no_inline)]
@@ -241,6 +243,8 @@ pub mod io {
     pub use mini_net::{Output, Stderr, Stdin, Stdout, stderr, stdin, stdout};
     #[cfg(feature = "futures-io")]
     pub use mini_net::{copy, copy_bidirectional};
+    #[doc(no_inline)]
+    pub use std::io::{Error, ErrorKind, Result, SeekFrom};
 }
 
 #[cfg(feature = "sync")]
