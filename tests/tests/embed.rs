@@ -343,6 +343,26 @@ fn a_deadline_beside_a_busy_block_on_does_not_leave_it_readable() {
 }
 
 #[test]
+fn timers_that_another_thread_serves_are_not_the_hosts_until_it_leaves() {
+    within(LIMIT, || {
+        let runtime = runtime();
+        settle(&runtime);
+        let due = Instant::now() + LIMIT;
+        let task = runtime.spawn(mini::time::sleep_until(due));
+        settle(&runtime);
+        assert_eq!(runtime.next_deadline(), Some(due));
+        beside_block_on(&runtime, async {}, || assert_eq!(runtime.next_deadline(), None));
+        assert!(wait(&runtime, LIMIT), "the host is told that the thread has left");
+        settle(&runtime);
+        assert_eq!(runtime.next_deadline(), Some(due));
+        drop(task);
+        // The thread itself may ask.
+        let told = runtime.block_on(async { runtime.next_deadline() });
+        assert!(told.is_some_and(|told| told <= due), "{told:?}");
+    });
+}
+
+#[test]
 fn under_a_paused_clock_time_jumps() {
     within(LIMIT, || {
         let runtime = Builder::new_current_thread().start_paused(true).build().unwrap();

@@ -7,6 +7,7 @@
 
 use std::fmt;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::ptr;
 use std::time::{Duration, Instant as SystemInstant};
 
 use mini_time::Instant;
@@ -130,7 +131,8 @@ impl Runtime {
     }
 
     /// When the next turn is due, if the descriptor does not become readable before: now, if there is work, or when the
-    /// first timer ends. `None` if there is neither.
+    /// first timer ends. `None` if there is neither, or if another thread that is in `block_on` sees to both: when it
+    /// leaves, the descriptor is readable.
     ///
     /// The answer may be too early: then a turn finds nothing to do. Ask right before waiting.
     ///
@@ -154,6 +156,10 @@ impl Runtime {
     #[track_caller]
     pub fn next_deadline(&self) -> Option<Instant> {
         let core = self.embedded("next_deadline");
+        let is_others = core.ownership.is_held() && !ptr::eq(context::held(), core);
+        if is_others && core.embedder.is_watched() {
+            return None;
+        }
         if core.has_mail() || core.embedder.has_more() {
             return Some(Instant::now());
         }
