@@ -2,8 +2,10 @@
 //!
 //! The store of a wheel uses it, and the channels and locks for tasks. A few dozen instructions run under it, and no
 //! user code, so a thread that finds it taken spins. If that takes long, the holder was preempted or moves very many
-//! timers, and the waiting thread gives up its own CPU for a while. The lock is not fair, and nothing here needs it to
-//! be: tasks that wait for a lock or a channel of `mini-sync` wait in a list that it guards.
+//! timers, and the waiting thread gives up its own CPU for a while. The lock is not fair: tasks that wait for a lock or
+//! a channel of `mini-sync` wait in a list that it guards. But a thread that takes it again and again, as one that
+//! moves a timeout at each message, must not keep a driver from its timers. So who has spun in vain says so, and who
+//! takes the lock then gives it back once and yields before. It asks after the swap, when the cache line is its own.
 //!
 //! Rejected:
 //! - The standard library's mutex: a second locked instruction to unlock, as a waiter may sleep in the kernel. 10.8 ns
@@ -34,7 +36,11 @@ const SPINS: u32 = 64;
 const YIELDS: u32 = 128;
 
 /// Whether the lock is taken.
-struct Taken(AtomicBool);
+struct Taken {
+    is_taken: AtomicBool,
+    /// A thread has spun for it in vain.
+    is_wanted: AtomicBool,
+}
 
 /// A value for one thread at a time.
 ///
@@ -64,31 +70,52 @@ impl<T> UnwindSafe for Lock<T> {}
 pub struct Guard<'a, T>(&'a Lock<T>, PhantomData<&'a mut T>);
 
 impl Taken {
+    #[cfg(not(loom))]
+    const fn new() -> Self {
+        Self { is_taken: AtomicBool::new(false), is_wanted: AtomicBool::new(false) }
+    }
+
     #[inline]
     fn take(&self) {
         if !self.try_take() {
             self.wait();
+        } else if self.is_wanted.load(Relaxed) {
+            self.give_way();
         }
     }
 
     #[inline]
     fn try_take(&self) -> bool {
         // Acquire: pairs with the Release in `give_back`.
-        !self.0.swap(true, Acquire)
+        !self.is_taken.swap(true, Acquire)
     }
 
     #[inline]
     fn give_back(&self) {
         // Release: pairs with the Acquire in `try_take`.
-        self.0.store(false, Release);
+        self.is_taken.store(false, Release);
+    }
+
+    /// Takes the lock after a thread that has waited for long, if that is there.
+    #[cold]
+    fn give_way(&self) {
+        self.give_back();
+        std::thread::yield_now();
+        self.wait();
     }
 
     #[cold]
     fn wait(&self) {
         for looks in (0..YIELDS).chain(iter::repeat(YIELDS)) {
             // The look comes first, as the swap takes the cache line away from the holder.
-            if !self.0.load(Relaxed) && self.try_take() {
+            if !self.is_taken.load(Relaxed) && self.try_take() {
+                if looks > SPINS {
+                    self.is_wanted.store(false, Relaxed); // others that want it say so again
+                }
                 return;
+            }
+            if looks >= SPINS {
+                self.is_wanted.store(true, Relaxed);
             }
             pause(looks);
         }
@@ -109,7 +136,7 @@ impl<T> Lock<T> {
     /// A lock that nobody holds.
     #[cfg(not(loom))]
     pub const fn new(value: T) -> Lock<T> {
-        Lock { taken: Taken(AtomicBool::new(false)), value: UnsafeCell::new(value) }
+        Lock { taken: Taken::new(), value: UnsafeCell::new(value) }
     }
 
     /// Takes the lock, and waits for it if need be.
@@ -212,6 +239,42 @@ mod tests {
         });
         assert_eq!(*lock.lock(), [1, 2]);
     }
+
+    /// In the median round: another process may keep the waiting thread from its CPU in some.
+    #[test]
+    #[cfg_attr(miri, ignore = "a thread there goes on for long before another one does")]
+    fn who_takes_it_again_and_again_gives_way() {
+        let mut takes: Vec<u32> = (0..51)
+            .map(|_| {
+                let (lock, is_asked) = (Lock::new(false), AtomicBool::new(false));
+                thread::scope(|scope| {
+                    let mut guard = lock.lock();
+                    scope.spawn(|| {
+                        is_asked.store(true, Release);
+                        *lock.lock() = true;
+                    });
+                    while !is_asked.load(Acquire) {
+                        thread::yield_now();
+                    }
+                    for looks in 0..4 * SPINS {
+                        pause(looks % SPINS);
+                    }
+                    let mut takes = 0;
+                    while !*guard {
+                        drop(guard);
+                        guard = lock.lock();
+                        for _ in 0..20 {
+                            std::hint::spin_loop(); // it is taken for most of the time
+                        }
+                        takes += 1;
+                    }
+                    takes
+                })
+            })
+            .collect();
+        takes.sort_unstable();
+        assert!(takes[25] < 100, "{takes:?}");
+    }
 }
 
 #[cfg(all(test, loom))]
@@ -223,7 +286,8 @@ mod models {
     #[test]
     fn one_at_a_time_and_each_sees_what_the_one_before_wrote() {
         loom::model(|| {
-            let shared = Arc::new((Taken(AtomicBool::new(false)), UnsafeCell::new(0)));
+            let taken = Taken { is_taken: AtomicBool::new(false), is_wanted: AtomicBool::new(false) };
+            let shared = Arc::new((taken, UnsafeCell::new(0)));
             let add = |shared: &(Taken, UnsafeCell<u32>)| {
                 let is_mine = shared.0.try_take();
                 if is_mine {
