@@ -97,7 +97,8 @@ const _: () = {
 ///
 /// The sleep never ends early. With a duration of zero it is ready at the first poll. With one that ends more than 584
 /// years after the start of the runtime, such as [`Duration::MAX`], it never ends. If the time is over before the first
-/// poll, the sleep is ready when the runtime next looks at its timers, not at that poll.
+/// poll, the sleep is ready when the runtime next looks at its timers, not at that poll. The call reads the clock of its
+/// runtime, the poll waits by that of its own: a sleep that is made under a paused clock belongs there.
 ///
 /// # Examples
 ///

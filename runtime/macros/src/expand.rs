@@ -7,20 +7,23 @@
 //! ```text
 //! fn main() -> R {
 //!     async fn main() -> R { body }
-//!     { use ::mini::runtime::main::Output as _; (&::mini::runtime::main::Body::new(main())).output(&runtime) }
+//!     { use ::mini::runtime::main::Output as _; (&::mini::runtime::main::Body::new(main())).mini_output(&runtime) }
 //! }
 //! ```
 //!
 //! where `runtime` is `::mini::runtime::Builder::new_multi_thread().dump_on_quit(true) ...
-//! .build().unwrap_or_else(..)`. `output` makes the body a task where its type allows that
+//! .build().unwrap_or_else(..)`. `mini_output` makes the body a task where its type allows that
 //! (`runtime/src/runtime/main.rs`); `output_here` leaves it on the thread. What a `main` returns becomes an exit code:
 //!
 //! ```text
 //! fn main() -> ExitCode {
 //!     async fn main() -> R { body }
-//!     { use ::mini::runtime::main::{...}; (&(&&&::mini::runtime::main::of_main(main())).exit()).output(&runtime) }
+//!     { use ::mini::runtime::main::{...}; (&(&&&::mini::runtime::main::of_main(main())).mini_exit()).mini_output(..) }
 //! }
 //! ```
+//!
+//! The methods of traits, and what the code here binds, have names that no program has: a trait of the program's for all
+//! types, or a constant, is in scope here too.
 //!
 //! With a `grace` the last call is `.in_grace(runtime, ::mini::runtime::main::grace::<()>(10000))`, and a `main` that
 //! returns nothing has an exit code too.
@@ -198,14 +201,14 @@ fn run(entry: Entry, args: Args, ending: Ending, name: &Ident) -> TokenStream {
         runtime.extend(source(".in_test_harness()"));
     }
     runtime.extend(source(&format!(
-        ".build().unwrap_or_else(|error| ::core::panic!(\"{entry} could not start the runtime: {{error}}\"))"
+        ".build().unwrap_or_else(|mini_error| ::core::panic!(\"{entry} could not start the runtime: {{mini_error}}\"))"
     )));
     let body = match ending {
         Ending::Seeds => unreachable!("has its own call"),
         Ending::Output | Ending::OutputHere => referring("&", in_main("Body::new"), future_of(name)),
         Ending::ExitCode | Ending::ExitCodeHere => {
             let mut body = referring("&&&", in_main("of_main"), future_of(name));
-            body.extend(source(".exit()"));
+            body.extend(source(".mini_exit()"));
             referring("&", TokenStream::new(), body)
         }
     };
@@ -229,7 +232,7 @@ fn run(entry: Entry, args: Args, ending: Ending, name: &Ident) -> TokenStream {
         arguments.extend(source(","));
         arguments.extend(in_main(&format!("grace::<()>({milliseconds})")));
     } else {
-        call.extend(source(if is_here { ".output_here" } else { ".output" }));
+        call.extend(source(if is_here { ".output_here" } else { ".mini_output" }));
         arguments = source("&").into_iter().chain(runtime).collect();
     }
     call.extend(parenthesized(arguments));

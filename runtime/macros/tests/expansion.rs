@@ -79,7 +79,7 @@ mod recorder {
 
                 pub(crate) fn output_here(&self, runtime: &Runtime) -> F::Output {
                     crate::record("here");
-                    self.output(runtime)
+                    self.mini_output(runtime)
                 }
             }
 
@@ -97,7 +97,7 @@ mod recorder {
             impl<F: Future<Output = ExitCode>> InGrace for Body<F> {
                 fn in_grace(&self, runtime: Runtime, grace: u64) -> ExitCode {
                     crate::record(&format!("grace {grace}"));
-                    self.output(&runtime)
+                    self.mini_output(&runtime)
                 }
             }
 
@@ -116,7 +116,7 @@ mod recorder {
             }
 
             impl<F: Future<Output: Termination>> Main<Cell<Option<F>>> {
-                pub(crate) fn exit(&self) -> Body<impl Future<Output = ExitCode>> {
+                pub(crate) fn mini_exit(&self) -> Body<impl Future<Output = ExitCode>> {
                     let future = self.0.take().expect("run once");
                     Body::new(async move { future.await.report() })
                 }
@@ -131,11 +131,11 @@ mod recorder {
             pub(crate) trait OfAny {}
 
             pub(crate) trait Output<T> {
-                fn output(&self, runtime: &Runtime) -> T;
+                fn mini_output(&self, runtime: &Runtime) -> T;
             }
 
             impl<F: Future> Output<F::Output> for Body<F> {
-                fn output(&self, runtime: &Runtime) -> F::Output {
+                fn mini_output(&self, runtime: &Runtime) -> F::Output {
                     runtime.block_on(self.0.take().expect("run once"))
                 }
             }

@@ -78,19 +78,19 @@ impl<F: Future> Main<F> {
 /// A `main` that may fail with an error.
 pub trait OfError {
     type Body;
-    fn exit(&self) -> Self::Body;
+    fn mini_exit(&self) -> Self::Body;
 }
 
 /// A `main` that may fail with something to print.
 pub trait OfText {
     type Body;
-    fn exit(&self) -> Self::Body;
+    fn mini_exit(&self) -> Self::Body;
 }
 
 /// Any other `main`.
 pub trait OfAny {
     type Body;
-    fn exit(&self) -> Self::Body;
+    fn mini_exit(&self) -> Self::Body;
 }
 
 impl<F, T, E> OfError for &&Main<F>
@@ -101,7 +101,7 @@ where
 {
     type Body = Body<Exit<F>>;
 
-    fn exit(&self) -> Body<Exit<F>> {
+    fn mini_exit(&self) -> Body<Exit<F>> {
         self.reported(|output| output.map_or_else(|error| tell(&error), Termination::report))
     }
 }
@@ -114,7 +114,7 @@ where
 {
     type Body = Body<Exit<F>>;
 
-    fn exit(&self) -> Body<Exit<F>> {
+    fn mini_exit(&self) -> Body<Exit<F>> {
         self.reported(|output| output.map_or_else(|error| error.tell(), Termination::report))
     }
 }
@@ -122,7 +122,7 @@ where
 impl<F: Future> OfAny for Main<F> {
     type Body = Body<Exit<F>>;
 
-    fn exit(&self) -> Body<Exit<F>> {
+    fn mini_exit(&self) -> Body<Exit<F>> {
         self.reported(self.report)
     }
 }
@@ -215,7 +215,7 @@ impl<F> fmt::Debug for Body<F> {
 /// Runs a body that may go to any worker, and gives back its output.
 pub trait Output {
     type Output;
-    fn output(&self, runtime: &Runtime) -> Self::Output;
+    fn mini_output(&self, runtime: &Runtime) -> Self::Output;
 }
 
 impl<F> Output for Body<F>
@@ -226,7 +226,7 @@ where
     type Output = F::Output;
 
     #[track_caller]
-    fn output(&self, runtime: &Runtime) -> F::Output {
+    fn mini_output(&self, runtime: &Runtime) -> F::Output {
         let _written = Written;
         run_as_task(runtime, self.take())
     }
@@ -237,7 +237,7 @@ impl<F: Future> Output for &Body<F> {
     type Output = F::Output;
 
     #[track_caller]
-    fn output(&self, runtime: &Runtime) -> F::Output {
+    fn mini_output(&self, runtime: &Runtime) -> F::Output {
         self.output_here(runtime)
     }
 }

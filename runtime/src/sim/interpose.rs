@@ -126,7 +126,7 @@ pub(super) fn causes() -> &'static str {
          to run; so may statics and threads"
     } else {
         "what is not simulated may differ from run to run: threads, statics, addresses, hash maps, clocks and random \
-         numbers that `mini::sim::interpose!` does not reach"
+         numbers that `mini::sim::interpose!` does not reach, as those of `select!` of futures and tokio"
     }
 }
 
@@ -187,6 +187,9 @@ impl Readings {
 ///   goes on with the keys of the first, and on the thread of a `#[test]` that has used a hash map before, they are not
 ///   the seed's. Run it on a thread of its own, as above.
 /// - A hash map, or a number, in a `static`: it is the first seed's that came there.
+/// - The order in which `futures::select!`, `tokio::select!` and, with tokio's features `macros` or `rt`, what waits for
+///   a `tokio::sync::watch` look: their numbers begin with an address or a counter of the process. `select_biased!`,
+///   `biased;` and mini's own `race!` and `mini::sync::watch` have none.
 /// - What asks the kernel or the processor by itself: `getrandom` 0.2 (`rand` 0.8), which calls by number; time(2) and
 ///   gettimeofday(2); `quanta` and `minstant`, which count cycles. What draws from addresses (`foldhash`, the hasher of
 ///   `hashbrown`) or the number of the thread (`fastrand`).
