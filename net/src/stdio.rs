@@ -2,7 +2,7 @@
 //!
 //! Called by users. A pipe, a FIFO or a terminal is opened once more (`polled`), non-blocking, and waited for like a
 //! socket; a socket is told at each call not to block. All other streams, mostly files, go through a thread (`thread`),
-//! and so do pipes and terminals on systems that can't open a file descriptor anew.
+//! and so do pipes and terminals that can't be opened anew, or would be others then.
 //!
 //! The hard part is that a standard stream is shared: with the shell, with parents and children, all of which need it
 //! to go on blocking, and some of which may read it too.
@@ -16,6 +16,8 @@
 //! - `RWF_NOWAIT` (preadv2(2)): terminals refuse it, and pipes do on most kernels in use.
 //! - A thread for everything: if a read is dropped, what the thread has read is lost for the other readers of the
 //!   stream; and each line costs a hop there and back.
+//! - A write by a thread that is ready when the thread has written, for pipes and terminals that can't be opened anew.
+//!   A write that is dropped before would have written bytes, or have to be recognised in the next one.
 
 use std::fmt;
 use std::fs::File;
@@ -70,18 +72,27 @@ fn finish_all(limit: Duration) {
 
 /// The standard input of the process.
 ///
-/// A read that waits keeps neither the runtime nor the process from ending, and takes nothing until it is ready. There
-/// is no buffer in here: what has not been read is there for other handles, for child processes, and for the next
-/// reader of the terminal. For lines, wrap the handle in a `BufReader` (of `futures` or `futures-lite`) and keep that.
+/// A read that waits keeps neither the runtime nor the process from ending. Where no thread is
+/// needed (see below) it takes nothing until it is ready, and there is no buffer in here: what has not been read is
+/// there for other handles, for child processes, and for the next reader of the terminal. For lines, wrap the handle in
+/// a `BufReader` (of `futures` or `futures-lite`) and keep that.
 ///
 /// The standard library's `std::io::stdin()` has a buffer of its own; use one or the other.
 ///
 /// Of the tasks that wait for one handle by the I/O traits, only the one that has polled last is woken. A future, or a
 /// handle of its own, makes a task independent of others.
 ///
+/// # Inputs that need a thread
+///
 /// If the input is a file, or a device that can't be waited for, a thread reads it, 64 KiB ahead, shared by all
-/// handles. On systems other than Linux a thread reads all inputs except sockets. There, a read that was dropped while
-/// it waited may take what comes next, and give it to the next read of this process.
+/// handles. It also does so if the input is a pipe or a terminal that this process can't open once more:
+///
+/// - one of another user, as after su(1), sudo(8) or setpriv(1);
+/// - the master of a pseudoterminal (pty(7)), or a `/dev/tty` that another session has opened;
+/// - any while /proc is not mounted, and on systems other than Linux.
+///
+/// Then what was read ahead is there for this process alone, and a read that was dropped while it waited may take what
+/// comes next, and give it to the next read of this process.
 ///
 /// # Examples
 ///
@@ -107,10 +118,11 @@ pub type Stderr = Output<2>;
 /// [`Stdout`] or [`Stderr`].
 ///
 /// Bytes go out in the order of the writes. For pipes, terminals and sockets there is no buffer in here: the system has
-/// what a write has taken, even if the process ends right away. To a file, or a device that can't be waited for, and on
-/// systems other than Linux, a thread writes, up to 64 KiB behind. In these cases call [`flush`](Output::flush)
-/// before others are to see the output, or before the process ends: the end of `#[mini::main]` waits for a second at
-/// most, and that of the process by another way does not.
+/// what a write has taken, even if the process ends right away. To a file, to a device that can't be waited for, and to
+/// a pipe or a terminal that this process can't open once more (those of another user, say; see
+/// [`Stdin`](Stdin#inputs-that-need-a-thread)), a thread writes, up to 64 KiB behind. In these cases call
+/// [`flush`](Output::flush) before others are to see the output, or before the process ends: the end of `#[mini::main]`
+/// waits for a second at most, and that of the process by another way, as by `std::process::exit`, does not.
 ///
 /// `println!` and `std::io::stdout()` write to the same place. They buffer a line until it is complete, so the order is
 /// that of whole lines there, and of flushed writes here.

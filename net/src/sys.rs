@@ -149,7 +149,7 @@ pub(crate) use extras::{abstract_address, abstract_name, bind_device, device, qu
 #[cfg(not(feature = "sim"))]
 pub(crate) use not_simulated::{Closer, located, look_up, refuse_real, refuse_simulated, registered};
 pub(crate) use peer::peer;
-pub(crate) use reopen::reopen;
+pub(crate) use reopen::{reopen, reopen_terminal};
 #[cfg(all(feature = "futures-io", feature = "sim"))]
 pub(crate) use socket::can_splice;
 #[cfg(feature = "sim")]
@@ -246,7 +246,7 @@ const _: () = {
     let _: [fn(&Socket) -> io::Result<u32>; 2] = [options::tclass, options::keepalive_retries];
     let _: [fn(&Socket) -> io::Result<Duration>; 2] = [options::keepalive_time, options::keepalive_interval];
     let _: fn(BorrowedFd<'_>) -> io::Result<Peer> = peer;
-    let _: fn(BorrowedFd<'_>, Interest) -> io::Result<File> = reopen;
+    let _: [fn(BorrowedFd<'_>, Interest) -> io::Result<File>; 2] = [reopen, reopen_terminal];
     let _: fn(u64) -> Option<u64> = set_timer_slack;
     let _: fn() -> i32 = own_thread;
     let _: fn(i32) -> Option<Duration> = cpu_time;

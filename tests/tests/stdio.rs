@@ -22,7 +22,9 @@ use mini_tests::{Counts, LIMIT, poll_with, within};
 use rustix::fs::{OFlags, fcntl_getfl};
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+
+#[path = "stdio/terminal.rs"]
+mod terminal;
 
 /// Set in a child.
 const ROLE: &str = "MINI_STDIO_CHILD";
@@ -405,38 +407,6 @@ fn sockets_are_streams_too() {
     }
     assert!(!is_nonblocking(&shared));
     ours.shutdown(std::net::Shutdown::Write).unwrap();
-    ended(child);
-}
-
-#[test]
-fn a_terminal_gives_lines_and_stays_as_it_is() {
-    let mut command = part("a_terminal_gives_lines_and_stays_as_it_is", || async {
-        let (stdin, mut buf) = (stdin(), [0; 64]);
-        for line in ["first\n", "second\n"] {
-            stdout().write_all(b"?").await?;
-            let length = stdin.read(&mut buf).await?;
-            assert_eq!(&buf[..length], line.as_bytes());
-        }
-        stdout().write_all(b"?").await?;
-        assert_eq!(stdin.read(&mut buf).await?, 0);
-        mini::spawn(async move { stdin.read(&mut buf).await });
-        mini::task::yield_now().await;
-        Ok(())
-    });
-    let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-    grantpt(&terminal).unwrap();
-    unlockpt(&terminal).unwrap();
-    let name = ptsname(&terminal, Vec::new()).unwrap();
-    let slave = OpenOptions::new().read(true).write(true).open(name.to_str().unwrap()).unwrap();
-    let shared = slave.try_clone().unwrap();
-    let mut child = command.stdin(slave).spawn().unwrap();
-    drop(command);
-    let mut terminal = File::from(terminal);
-    for typed in ["first\n", "second\n", "\x04"] {
-        hear(child.stdout.as_mut().unwrap(), "?");
-        terminal.write_all(typed.as_bytes()).unwrap();
-    }
-    assert!(!is_nonblocking(&shared));
     ended(child);
 }
 

@@ -20,7 +20,7 @@ pub(super) struct Polled {
 
 impl Polled {
     /// `None` if a thread is needed: for a file, a device other than a terminal, the other end of a pipe, or a stream
-    /// that can't be reopened. An error only if a later try may succeed, as there is no descriptor left.
+    /// that can't be reopened, or would be another one. An error only if a later try may succeed, as there is no descriptor left.
     pub(super) fn open(fd: BorrowedFd<'_>, interest: Interest) -> io::Result<Option<Source<Polled>>> {
         match Polled::try_open(fd, interest) {
             Err(error) if is_shortage(&error) => Err(failed("open", Object::Fd(fd.as_raw_fd()))(error)),
@@ -33,8 +33,10 @@ impl Polled {
         let kind = shared.metadata()?.file_type();
         Ok(if kind.is_socket() {
             Some(Polled { file: shared, is_socket: true })
-        } else if kind.is_fifo() && is_open_for(&shared, interest) || kind.is_char_device() && fd.is_terminal() {
+        } else if kind.is_fifo() && is_open_for(&shared, interest) {
             Some(Polled { file: sys::reopen(fd, interest)?, is_socket: false })
+        } else if kind.is_char_device() && fd.is_terminal() {
+            Some(Polled { file: sys::reopen_terminal(fd, interest)?, is_socket: false })
         } else {
             None
         })

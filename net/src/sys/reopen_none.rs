@@ -6,6 +6,8 @@ use std::os::fd::BorrowedFd;
 
 use crate::ready::Interest;
 
+pub(crate) use reopen as reopen_terminal;
+
 pub(crate) fn reopen(_: BorrowedFd<'_>, _: Interest) -> io::Result<File> {
     Err(io::ErrorKind::Unsupported.into())
 }
