@@ -1,7 +1,8 @@
 //! `File`: its position, where its data are when futures, files and runtimes are dropped, and its traits.
 
 use std::fs as std_fs;
-use std::io::{ErrorKind, IoSlice, Seek as _, SeekFrom, Write as _};
+use std::io::{ErrorKind, IoSlice, Read as _, Seek as _, SeekFrom, Write as _};
+use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::sync::mpsc;
 use std::task::Poll;
@@ -13,6 +14,11 @@ use mini::runtime::Runtime;
 use mini::time::Duration;
 use mini_tests::net_support::{ScratchPath, Words, fifo, in_each_runtime, in_each_world, kind_of};
 use mini_tests::{Counts, LIMIT, in_child, multi_thread, on_each_flavour, poll_with, within};
+use rustix::fs::OFlags;
+
+#[cfg(target_os = "linux")]
+#[path = "fs_file/kernel.rs"]
+mod kernel;
 
 /// As `in_each_runtime`, with one blocking thread.
 fn on_one_thread<F>(body: impl Fn() -> F + Send + Sync + 'static)
@@ -245,66 +251,6 @@ fn a_dropped_read_has_taken_nothing() {
     }
 }
 
-/// A file whose bytes the kernel makes as they are read, so that it looks empty.
-#[test]
-#[cfg(target_os = "linux")]
-fn a_dropped_read_of_procfs_has_taken_nothing() {
-    on_one_thread(|| async {
-        let expected = std_fs::read("/proc/version").unwrap();
-        let mut file = File::open("/proc/version").await.unwrap();
-        let (mut buf, mut short) = ([0; 8], [0; 3]);
-        give_up(file.read(&mut buf)).await;
-        assert_eq!(file.seek(SeekFrom::Current(0)).await.unwrap(), 0);
-        give_up(file.read(&mut buf)).await;
-        assert_eq!(file.read(&mut short).await.unwrap(), 3);
-        assert_eq!((short, file.seek(SeekFrom::Current(0)).await.unwrap()), (*b"Lin", 3));
-        give_up(file.read(&mut buf)).await;
-        file.seek(SeekFrom::Start(2)).await.unwrap();
-        let mut rest = Vec::new();
-        file.read_to_end(&mut rest).await.unwrap();
-        assert_eq!(rest, expected[2..]);
-        file.seek(SeekFrom::Start(1)).await.unwrap();
-        give_up(file.read(&mut buf)).await;
-        assert_eq!(file.into_std().await.stream_position().unwrap(), 1);
-    });
-}
-
-/// Most files of sysfs say that they have 4,096 bytes.
-#[test]
-#[cfg(target_os = "linux")]
-fn a_file_that_is_shorter_than_it_says_ends() {
-    on_one_thread(|| async {
-        let path = "/sys/kernel/mm/transparent_hugepage/enabled";
-        let Ok(expected) = std_fs::read(path) else { return };
-        let mut content = Vec::new();
-        let mut file = File::open(path).await.unwrap();
-        file.read_to_end(&mut content).await.unwrap();
-        assert_eq!(content, expected);
-        assert_eq!(file.read(&mut [0; 8]).await.unwrap(), 0);
-    });
-}
-
-#[test]
-#[cfg(target_os = "linux")]
-fn a_long_file_of_procfs_comes_record_by_record() {
-    on_one_thread(|| async {
-        let mut content = String::new();
-        // Other processes may load modules meanwhile.
-        let same = async |content: &mut String| {
-            content.clear();
-            let mut file = File::open("/proc/kallsyms").await.unwrap();
-            let mut buf = vec![0; 1 << 14];
-            while let read @ 1.. = file.read(&mut buf).await.unwrap() {
-                content.push_str(std::str::from_utf8(&buf[..read]).unwrap());
-            }
-            std_fs::read_to_string("/proc/kallsyms").unwrap() == *content
-        };
-        if std_fs::read("/proc/kallsyms").is_ok() {
-            assert!(same(&mut content).await || same(&mut content).await || same(&mut content).await);
-        }
-    });
-}
-
 /// A clone that has moved the position is not followed by an end that was elsewhere.
 #[test]
 #[cfg(target_os = "linux")]
@@ -322,21 +268,6 @@ fn the_end_that_a_dropped_read_has_seen_is_not_believed_elsewhere() {
         assert_eq!(file.read(&mut buf).await.unwrap(), 4);
         assert_eq!(&buf, b"0123");
         std_fs::remove_file(&path).unwrap();
-    });
-}
-
-#[test]
-#[cfg(target_os = "linux")]
-fn a_write_begins_before_what_a_dropped_read_of_procfs_has_taken() {
-    on_one_thread(|| async {
-        let path = "/proc/self/task/self/comm".replace("task/self", &format!("task/{}", std::process::id()));
-        let name = std_fs::read(&path).unwrap();
-        let mut file = File::options().read(true).write(true).open(&path).await.unwrap();
-        let mut buf = [0; 4];
-        give_up(file.read(&mut buf)).await;
-        settled().await;
-        file.write_all(&name).await.unwrap();
-        assert_eq!(file.seek(SeekFrom::Current(0)).await.unwrap(), 0); // a write to this file moves no position
     });
 }
 
@@ -508,6 +439,24 @@ fn the_error_of_a_dropped_write_is_told_by_the_next() {
             expect(file.write(b"y").await.unwrap_err());
         });
     }
+}
+
+#[test]
+fn the_rest_of_a_short_write_is_tried_again() {
+    let said = in_child("the_rest_of_a_short_write_is_tried_again", || {
+        multi_thread(1).build().unwrap().block_on(async {
+            let (mut reader, writer) = std::io::pipe().unwrap();
+            rustix::fs::fcntl_setfl(&writer, OFlags::NONBLOCK).unwrap();
+            let (mut file, content) = (File::from(OwnedFd::from(writer)), [7; 200 << 10]);
+            let written = file.write(&content).await.unwrap();
+            assert!(written < content.len(), "more than a pipe takes");
+            file.flush().await.unwrap();
+            assert_eq!(kind_of(file.write(&content).await), ErrorKind::WouldBlock);
+            reader.read_exact(&mut vec![0; written]).unwrap();
+            assert!(file.write(&content).await.unwrap() < content.len());
+        });
+    });
+    assert!(!said.unwrap_or_default().contains("nobody waited for it"));
 }
 
 /// A file at `path` with a write that waits for the one blocking thread, which goes on when the sender is dropped.

@@ -46,7 +46,7 @@ pub(super) struct Stream {
     kept: Vec<u8>,
     /// The position behind those, if the file has one.
     kept_to: Option<u64>,
-    /// The error of a write that nobody waited for, or of the rest of a write that has returned a number of bytes.
+    /// The error of a write that nobody waited for.
     unseen: Unseen,
     /// Where a seek of tokio's `AsyncSeek` goes that was started: the next operation goes there first.
     pub(super) target: Option<SeekFrom>,
@@ -253,6 +253,8 @@ impl Stream {
                     // A write that was given up: the same bytes again take its place, unless they may have been cut off
                     // since.
                     if count > 0 && cuts == open.cuts() && begins_with(bufs, &bytes) {
+                        // The number tells what is missing. A write of that meets the error again, if it still holds.
+                        self.unseen.0 = None;
                         return Poll::Ready(Ok(count));
                     }
                 }
