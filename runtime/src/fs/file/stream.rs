@@ -21,7 +21,7 @@
 //! and has lost the data of every program that didn't know of `flush`, with the error. Rejected: a position of our own.
 //! Child processes and clones of the standard library would not share it.
 
-use std::io::{self, ErrorKind, IoSlice, Read as _, Seek as _, SeekFrom, Write as _};
+use std::io::{self, Cursor, ErrorKind, IoSlice, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::FileExt;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ pub(super) struct Stream {
     /// A read that was given up, and that a write has not waited for.
     aside: Option<Job<io::Result<Fetched>>>,
     /// Bytes that come once, as from a fifo or a terminal, read and not taken yet.
-    kept: Vec<u8>,
+    kept: Cursor<Box<[u8]>>,
     /// The position behind those, if the file has one.
     kept_to: Option<u64>,
     /// The error of a write that nobody waited for.
@@ -92,7 +92,7 @@ struct Unseen(Option<io::Error>);
 impl Stream {
     /// Whether nothing is under way, and nothing kept.
     pub(super) fn is_at_rest(&self) -> bool {
-        matches!(self.doing, Doing::Nothing) && self.aside.is_none() && self.kept.is_empty() && self.target.is_none()
+        matches!(self.doing, Doing::Nothing) && self.aside.is_none() && self.kept().is_empty() && self.target.is_none()
     }
 
     pub(super) fn poll_read(
@@ -109,7 +109,7 @@ impl Stream {
                     need_runtime(caller.call, caller.location);
                     ready!(mini_context::poll_call(cx));
                     // What a read has begun to take comes first, but for what an earlier one has kept.
-                    if !buf.is_empty() && self.kept.is_empty() && self.resume_read() {
+                    if !buf.is_empty() && self.kept().is_empty() && self.resume_read() {
                         continue;
                     }
                     if let Some(read) = self.read_now(open, buf) {
@@ -154,10 +154,8 @@ impl Stream {
         if buf.is_empty() {
             return Some(0);
         }
-        if !self.kept.is_empty() {
-            let read = self.kept.as_slice().read(buf).expect("memory can be read");
-            self.kept.drain(..read);
-            return Some(read);
+        if !self.kept().is_empty() {
+            return Some(self.kept.read(buf).expect("memory can be read"));
         }
         let _turn = open.try_turn()?;
         let read = now::read(open.std(), buf)?;
@@ -197,22 +195,27 @@ impl Stream {
         Ok(Some(read))
     }
 
+    /// What is kept and not taken yet.
+    fn kept(&self) -> &[u8] {
+        &self.kept.get_ref()[self.kept.position() as usize..]
+    }
+
     /// Bytes that come once and were read for nobody are the next that are read.
     fn keep(&mut self, bytes: &[u8], begin: Option<u64>, all: usize) {
-        self.kept = bytes.to_vec();
+        self.kept = Cursor::new(bytes.into());
         self.kept_to = begin.map(|begin| begin + all as u64);
     }
 
     /// What is kept of a file with a position, for a job that is to begin before it.
     fn unread(&mut self) -> Option<Unread> {
-        let length = self.kept.len() as u64;
+        let length = self.kept().len() as u64;
         self.kept_to.filter(|_| length > 0).map(|to| Unread(length, to))
     }
 
     /// A job has gone back to where what was kept begins, or away from there.
     fn forget_kept(&mut self) {
         if self.kept_to.take().is_some() {
-            self.kept.clear();
+            self.kept = Cursor::default();
         }
     }
 
@@ -506,5 +509,15 @@ mod tests {
         assert_eq!(stream.deliver(&open, fetched(), &mut buf).unwrap(), Some(4));
         assert_eq!((open.std().stream_position().unwrap(), &buf), (4, b"cont"));
         std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn a_small_read_moves_nothing_of_what_is_kept() {
+        let open = Open::new(File::open("/dev/null").unwrap(), "/dev/null".into(), false);
+        let (mut stream, mut byte) = (Stream::default(), [0]);
+        stream.keep(b"abc", None, 3);
+        let last = std::ptr::from_ref(&stream.kept()[2]);
+        assert_eq!((stream.read_now(&open, &mut byte), &byte), (Some(1), b"a"));
+        assert_eq!((stream.kept().len(), std::ptr::from_ref(&stream.kept()[1])), (2, last));
     }
 }
