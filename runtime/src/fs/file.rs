@@ -53,6 +53,10 @@ use stream::Stream;
 /// is at the same position (the end of the file does so only if it still is the end); from a fifo or a terminal, where
 /// bytes can't be put back, it does in any case.
 ///
+/// Of a file whose bytes the kernel makes as they are read, as most of procfs, it goes to the next read too, unless the
+/// position has been moved back meanwhile; and a seek or a write of this `File` begins before it. But clones and child
+/// processes do not see it: the position that they share is behind it.
+///
 /// # Who else has it open
 ///
 /// The position is that of the kernel, so it is shared with [clones](File::try_clone) and with child processes that

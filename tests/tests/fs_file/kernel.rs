@@ -72,3 +72,40 @@ fn a_write_begins_before_what_a_dropped_read_of_procfs_has_taken() {
         assert_eq!(file.seek(SeekFrom::Current(0)).await.unwrap(), 0); // a write to this file moves no position
     });
 }
+
+/// Somewhere else, that is: before. Other clones that read move it on.
+#[test]
+fn what_a_dropped_read_of_procfs_has_fetched_is_not_given_out_elsewhere() {
+    on_one_thread(|| async {
+        let expected = std_fs::read("/proc/version").unwrap();
+        let (mut buf, mut short) = ([0; 8], [0; 3]);
+        for has_begun in [false, true] {
+            let mut file = File::open("/proc/version").await.unwrap();
+            let mut clone = file.try_clone().await.unwrap();
+            give_up(file.read(&mut buf)).await;
+            if has_begun {
+                file.read_exact(&mut short).await.unwrap();
+            }
+            settled().await;
+            clone.seek(SeekFrom::Start(0)).await.unwrap();
+            let mut content = Vec::new();
+            file.read_to_end(&mut content).await.unwrap();
+            assert_eq!(content, expected, "{has_begun}");
+        }
+    });
+}
+
+#[test]
+fn clones_that_read_procfs_at_the_same_time_share_the_bytes() {
+    on_one_thread(|| async {
+        let expected = std_fs::read("/proc/version").unwrap();
+        let mut file = File::open("/proc/version").await.unwrap();
+        let mut clone = file.try_clone().await.unwrap();
+        let (mut first, mut then) = ([0; 8], [0; 3]);
+        give_up(file.read(&mut first)).await;
+        settled().await;
+        clone.read_exact(&mut then).await.unwrap();
+        file.read_exact(&mut first).await.unwrap();
+        assert_eq!([&first[..], &then].concat(), expected[..11]);
+    });
+}

@@ -8,7 +8,8 @@
 //!   next read instead.
 //! - A file that by its size has nothing at its position is read by read(2): the kernel makes the bytes of most files
 //!   of procfs as they are read, record by record, and for a seek it makes all before once more. What nobody takes is
-//!   kept, and counts as not read: a seek, a write or the file of std begins before it.
+//!   kept, and counts as not read: a seek, a write or the file of std begins before it. If the file has just grown, as
+//!   its size tells then, the job moves the position back, and it was a read like any other.
 //! - A write's job keeps a copy of its bytes. A write that offers the same bytes is that write; any other one waits
 //!   until the job is done, and starts its own. The error of a job that nobody waited for is kept for the next call
 //!   that can return it.
@@ -34,7 +35,7 @@ use mini_net::failed;
 use crate::fs::calls::{File, look, now};
 use crate::fs::job::Job;
 use crate::fs::operation::{need_runtime, no_answer, pool};
-use crate::fs::sys::CHUNK;
+use crate::fs::sys::{CHUNK, Look};
 
 /// What is under way at the position of a file.
 #[derive(Default)]
@@ -65,7 +66,8 @@ struct Fetched {
     bytes: Vec<u8>,
     /// Where they were read; `None` if they can't be read again.
     at: Option<u64>,
-    /// The position when they were read, and then the size of the file, if it has them.
+    /// The position when they were read, and then the size of the file, if it has them; `at`, or else the position has
+    /// moved behind the bytes.
     begin: Option<u64>,
     size: Option<u64>,
     /// How often the length of the file had been set when the read began.
@@ -154,6 +156,9 @@ impl Stream {
         if buf.is_empty() {
             return Some(0);
         }
+        if self.unread().is_some_and(|Unread(_, to)| has_gone_back(open, to)) {
+            self.forget_kept();
+        }
         if !self.kept().is_empty() {
             return Some(self.kept.read(buf).expect("memory can be read"));
         }
@@ -164,7 +169,7 @@ impl Stream {
     }
 
     /// Gives out what a job has read; `None` if it has to be read again: the position has moved meanwhile, or a clone
-    /// is just about to move it, or the end of the file has moved.
+    /// is just about to move it, or the end of the file has moved. Behind bytes that come once it may move on.
     fn deliver(&mut self, open: &Open, fetched: Fetched, buf: &mut [u8]) -> io::Result<Option<usize>> {
         let Fetched { bytes, at, begin, size, cuts } = fetched;
         let read = bytes.len().min(buf.len());
@@ -188,6 +193,8 @@ impl Stream {
             if read > 0 {
                 file.seek(SeekFrom::Start(at + read as u64))?;
             }
+        } else if begin.is_some_and(|begin| has_gone_back(open, begin + bytes.len() as u64)) {
+            return Ok(None);
         } else {
             self.keep(&bytes[read..], begin, bytes.len());
         }
@@ -212,7 +219,7 @@ impl Stream {
         self.kept_to.filter(|_| length > 0).map(|to| Unread(length, to))
     }
 
-    /// A job has gone back to where what was kept begins, or away from there.
+    /// The position is where what was kept begins, or away from there.
     fn forget_kept(&mut self) {
         if self.kept_to.take().is_some() {
             self.kept = Cursor::default();
@@ -395,10 +402,21 @@ impl Unread {
     }
 }
 
+/// Whether the position is before `to`, where a read has left it. It may well be further on, as clones read too.
+/// Without a turn the answer is no: what another thread does at the same time may come later.
+fn has_gone_back(open: &Open, to: u64) -> bool {
+    let mut file = open.std();
+    open.try_turn_of_job().is_some_and(|_turn| file.stream_position().is_ok_and(|now| now < to))
+}
+
 /// Reads up to `length` bytes, in a thread that may block.
 fn fetch(open: &Open, length: usize, cuts: usize) -> io::Result<Fetched> {
-    let file = open.std();
-    let (mut bytes, look) = (vec![0; length], look(file)?);
+    fetch_after(look(open.std())?, open, length, cuts)
+}
+
+/// As `fetch`, after a look at the file, which may have changed since.
+fn fetch_after(look: Look, open: &Open, length: usize, cuts: usize) -> io::Result<Fetched> {
+    let (mut bytes, file) = (vec![0; length], open.std());
     let turn = look.is_seekable.then(|| open.turn());
     let begin = position(file, look.is_seekable)?;
     // By its size there is nothing: the kernel makes the bytes as they are read, unless it is the end.
@@ -415,11 +433,31 @@ fn fetch(open: &Open, length: usize, cuts: usize) -> io::Result<Fetched> {
             Err(e) if e.kind() == ErrorKind::NotSeekable && at.is_some() => (at, turn) = (None, None),
             read => {
                 bytes.truncate(read?);
+                let size = begin.map(|_| look.size);
+                let (at, begin) = match (at, begin) {
+                    (None, Some(begin)) => places(file, begin, bytes.len()),
+                    _ => (at, begin),
+                };
                 drop(turn);
-                return Ok(Fetched { bytes, at, begin, size: begin.map(|_| look.size), cuts });
+                return Ok(Fetched { bytes, at, begin, size, cuts });
             }
         }
     }
+}
+
+/// What `Fetched` says as `at` and as `begin` of bytes that read(2) has taken at the position `begin`.
+fn places(mut file: &File, begin: u64, length: usize) -> (Option<u64>, Option<u64>) {
+    let end = begin + length as u64;
+    if length == 0 {
+        return (None, Some(begin));
+    }
+    if file.stream_position().ok() != Some(end) {
+        return (None, None); // reading moves no position, as in /proc/kmsg, or another process has moved it
+    }
+    // The file has grown since the look: the bytes can be read again, and others are to find them.
+    let has_grown = look(file).is_ok_and(|look| look.size >= end);
+    let is_back = has_grown && file.seek(SeekFrom::Start(begin)).is_ok();
+    (is_back.then_some(begin), Some(begin))
 }
 
 fn read(mut file: &File, bytes: &mut [u8]) -> io::Result<usize> {
@@ -509,6 +547,36 @@ mod tests {
         assert_eq!(stream.deliver(&open, fetched(), &mut buf).unwrap(), Some(4));
         assert_eq!((open.std().stream_position().unwrap(), &buf), (4, b"cont"));
         std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn a_read_that_finds_what_a_file_has_just_grown_by_leaves_the_position() {
+        let path = std::env::temp_dir().join(format!("mini-grows-{}", std::process::id()));
+        std::fs::write(&path, "").unwrap();
+        let mut options = crate::fs::calls::OpenOptions::new();
+        let file = options.read(true).write(true).open(&path).unwrap();
+        let (open, mut buf) = (Open::new(file, path.clone(), false), [0; 8]);
+        let (mut stream, empty) = (Stream::default(), look(open.std()).unwrap());
+        std::fs::write(&path, "grown").unwrap();
+        let fetched = || fetch_after(empty, &open, 8, open.cuts()).unwrap();
+
+        let dropped = fetched();
+        assert_eq!(open.std().stream_position().unwrap(), 0, "others find the bytes, too");
+        assert_eq!(stream.deliver(&open, fetched(), &mut buf).unwrap(), Some(5));
+        assert_eq!((open.std().stream_position().unwrap(), &buf[..5]), (5, &b"grown"[..]));
+        assert_eq!(stream.deliver(&open, dropped, &mut buf).unwrap(), None, "they have been read");
+        open.std().seek(SeekFrom::Start(0)).unwrap();
+        let cut_off = fetched();
+        open.set_len(0).unwrap();
+        assert_eq!(stream.deliver(&open, cut_off, &mut buf).unwrap(), None);
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn what_a_read_returns_that_moves_no_position_comes_once() {
+        let file = File::open("Cargo.toml").unwrap();
+        assert_eq!(places(&file, 0, 4), (None, None));
+        assert_eq!(places(&file, 0, 0), (None, Some(0)));
     }
 
     #[test]
