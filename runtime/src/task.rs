@@ -411,7 +411,7 @@ impl Task {
         drop(inside);
         let error = match error {
             None => return,
-            Some(Unseen::Failed(error)) => return header.schedule.report_error(&error),
+            Some(Unseen::Failed(error)) => return header.schedule.report_error(error),
             Some(Unseen::Join(error)) => error,
         };
         if error.is_panic() {

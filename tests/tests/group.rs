@@ -18,6 +18,8 @@ use mini_tests::{
     within,
 };
 
+#[path = "group/errors.rs"]
+mod errors;
 #[path = "group/jobs.rs"]
 mod jobs;
 #[path = "group/many.rs"]

@@ -32,7 +32,7 @@ use crate::scheduler::parker::Parker;
 use crate::scheduler::poller::PollerRole;
 use crate::scheduler::until_idle::UntilIdle;
 use crate::scheduler::worker::MainSight;
-use crate::task::{self, Class, JoinError, JoinHandle, Origin, Queued, Start, TaskError};
+use crate::task::{self, Class, JoinError, JoinHandle, Origin, Queued, Start, TaskError, group};
 
 mod spawn;
 
@@ -61,6 +61,8 @@ pub(crate) struct Shared {
     pub(crate) externals: Mutex<Vec<(Arc<MainSight>, Arc<Parker>)>>,
     /// For errors that no join handle will see.
     unseen_errors: Throttle,
+    /// What groups know of them.
+    pub(crate) group_errors: group::Errors,
 }
 
 /// Called when a socket is registered and there was none: if no worker comes to it soon, a parked worker must wait for
@@ -113,6 +115,7 @@ impl Shared {
                 warned: LastWarnings::default(),
                 externals: Mutex::default(),
                 unseen_errors: Throttle::new(),
+                group_errors: group::Errors::default(),
                 cores,
                 config,
                 id: Id::next(),
@@ -245,9 +248,14 @@ impl Shared {
 
     /// An error that no join handle will see.
     #[cold]
-    pub(crate) fn report_error(&self, error: &TaskError) {
+    pub(crate) fn report_error(&self, error: TaskError) {
+        let error = match self.group_errors.take(error.id()) {
+            Some(known) => error.known_to_group(known),
+            None => error,
+        };
         match &self.config.on_task_error {
-            Some(hook) => drop(contain(|| hook(error))),
+            Some(hook) => drop(contain(|| hook(&error))),
+            None if error.is_of_group() => self.unseen_errors.line(format_args!("{error}")), // it has a report
             None => self.unseen_errors.line(format_args!("{error}, and nobody awaits it")),
         }
     }

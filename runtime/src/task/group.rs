@@ -11,6 +11,7 @@
 //! may need a task for that). A scope of tasks that borrow: that is another thing, which cannot outlive its caller.
 
 mod ending;
+mod errors;
 mod member;
 mod node;
 mod outcome;
@@ -26,6 +27,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use ending::{ShutdownGroup, WaitGroup};
+pub(crate) use errors::{Errors, GroupError};
 pub use outcome::Outcome;
 pub use report::{FailedTask, Report, Straggler};
 
@@ -56,7 +58,7 @@ const GRACE: Duration = Duration::from_secs(5);
 /// after the grace; at once if the handle is dropped outside of a runtime.
 ///
 /// The report has each error and panic. One of a task whose handle was dropped is also told on stderr as it happens, as
-/// of any [task](crate::spawn).
+/// of any [task](crate::spawn), an error with its text and the group.
 ///
 /// With [`#[mini::main(grace = "10s")]`](crate::main) all groups end when the program is asked to.
 ///

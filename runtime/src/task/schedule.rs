@@ -104,7 +104,7 @@ impl Schedule {
     }
 
     /// Reports an error that no join handle will see.
-    pub(crate) fn report_error(&self, error: &TaskError) {
+    pub(crate) fn report_error(&self, error: TaskError) {
         self.shared().report_error(error);
     }
 

@@ -14,6 +14,7 @@ use std::io;
 use std::mem::discriminant;
 use std::panic::Location;
 
+use super::group::GroupError;
 use super::{Cancelled, Id, Source};
 
 /// An error that a task ended with, whose [`JoinHandle`](super::JoinHandle) was dropped; see
@@ -37,13 +38,24 @@ use super::{Cancelled, Id, Source};
 /// ```
 pub struct TaskError {
     source: Source,
+    /// The group of the task, as messages name it.
+    group: Option<String>,
     text: String,
 }
 
 impl TaskError {
     #[cold]
     pub(super) fn new(source: Source, text: String) -> Self {
-        Self { source, text }
+        Self { source, group: None, text }
+    }
+
+    /// Of a task in a group, which can tell more.
+    pub(crate) fn known_to_group(self, known: GroupError) -> Self {
+        Self { source: self.source, group: Some(known.group), text: known.text }
+    }
+
+    pub(crate) fn is_of_group(&self) -> bool {
+        self.group.is_some()
     }
 
     /// The id of the task.
@@ -76,7 +88,11 @@ impl TaskError {
 
 impl fmt::Display for TaskError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ended with an error: {}", self.source, self.text)
+        write!(f, "{}", self.source)?;
+        if let Some(group) = &self.group {
+            write!(f, ", of the group {group},")?;
+        }
+        write!(f, " ended with an error: {}", self.text)
     }
 }
 

@@ -15,10 +15,10 @@ use std::task::{Context, Poll, Waker};
 use pin_project_lite::pin_project;
 
 use super::super::slab::NONE;
-use super::super::{JoinHandle, TaskLocalFuture, error};
-use super::abandon;
+use super::super::{JoinHandle, Running, TaskLocalFuture, error};
 use super::node::Node;
 use super::report::FailedTask;
+use super::{Called, GroupError, abandon};
 use crate::primitives::atomic::Ordering::Relaxed;
 use crate::scheduler::context;
 
@@ -124,8 +124,13 @@ impl Seat {
         }
     }
 
+    /// Also leaves an error for the case that the handle is dropped.
     fn fail(&mut self, error: String, is_panic: bool) {
         self.fate = Fate::Failed;
+        if !is_panic && let Some(task) = context::with_task(Running::id) {
+            let error = GroupError { group: Called(&self.place.node).to_string(), text: error.clone() };
+            context::with_shared(|shared| shared.group_errors.leave(task, error));
+        }
         let (name, location) = (context::current_name(), self.location);
         self.place.node.fail(FailedTask { name, group: None, location, error, is_panic });
     }
