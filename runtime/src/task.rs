@@ -117,6 +117,7 @@ pub(crate) use sight::{Besides, Sight, Standing};
 pub(crate) use spawn::spawn_local_from;
 pub use spawn::{YieldNow, id, spawn, spawn_blocking, spawn_local, try_id, yield_now};
 pub use unseen::TaskError;
+pub(crate) use unseen::with_causes;
 
 use mini_context::{WakerSlot, contain};
 

@@ -561,7 +561,7 @@ impl<R> Builder<R> {
     /// stderr, with the task's id and where it was spawned: ten lines a second at most; further errors are only
     /// counted.
     ///
-    /// The text of the error is printed for [`std::io::Error`], `String` and `Box<dyn Error>`, if the
+    /// The text of the error, with its causes, is printed for [`std::io::Error`], `String` and `Box<dyn Error>`, if the
     /// output is `Result<(), _>`; for other errors the name of the type. Of a task in a [`Group`](crate::task::Group)
     /// it is the text that the group's report has, and the group is named.
     ///

@@ -34,7 +34,7 @@ use pin_project_lite::pin_project;
 use crate::insight::InTask;
 use crate::runtime::Runtime;
 use crate::task::group::program;
-use crate::task::{CancelOnDrop, spawn_local_from};
+use crate::task::{CancelOnDrop, spawn_local_from, with_causes};
 
 /// The future of a body, which is taken out once.
 pub struct Body<F>(Cell<Option<F>>);
@@ -162,23 +162,11 @@ impl Told for &str {
     }
 }
 
-fn tell(error: &(dyn Error + 'static)) -> ExitCode {
-    print(&with_causes(error))
-}
+/// Each cause has a line.
+const BEFORE_CAUSE: &str = "\n  caused by: ";
 
-/// The error, and a line for each cause, unless the text before ends with it.
-fn with_causes(error: &(dyn Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let line = error.to_string();
-        if !text.ends_with(&line) {
-            text.push_str("\n  caused by: ");
-            text.push_str(&line);
-        }
-        cause = error.source();
-    }
-    text
+fn tell(error: &(dyn Error + 'static)) -> ExitCode {
+    print(&with_causes(error, BEFORE_CAUSE))
 }
 
 fn print(text: &str) -> ExitCode {
@@ -375,6 +363,6 @@ mod tests {
         let refused = Failed { text: "refused", cause: None };
         let connect = Failed { text: "connect: refused", cause: Some(Box::new(refused)) };
         let start = Failed { text: "the service does not start", cause: Some(Box::new(connect)) };
-        assert_eq!(with_causes(&start), "the service does not start\n  caused by: connect: refused");
+        assert_eq!(with_causes(&start, BEFORE_CAUSE), "the service does not start\n  caused by: connect: refused");
     }
 }

@@ -125,7 +125,7 @@ fn describe<T: 'static>(output: &T) -> Option<String> {
     }
     let output: &dyn Any = output;
     fn known<E: fmt::Display + 'static>(error: &E) -> Option<String> {
-        (!Cancelled::is_all_of(error)).then(|| error.to_string())
+        (!Cancelled::is_all_of(error)).then(|| text_of(error))
     }
     if let Some(Err(error)) = output.downcast_ref::<io::Result<()>>() {
         return known(error);
@@ -145,6 +145,43 @@ fn describe<T: 'static>(output: &T) -> Option<String> {
     Some(format!("an `Err` of a {}", type_name::<T>()))
 }
 
+/// What an error says, with its causes: those that its type is known to have, or shows where it is asked for more
+/// (`{:#}`), as `anyhow::Error` does.
+pub(super) fn text_of<E: fmt::Display + 'static>(error: &E) -> String {
+    match as_error(error) {
+        Some(error) => with_causes(error, ": "),
+        None => format!("{error:#}"),
+    }
+}
+
+fn as_error(error: &dyn Any) -> Option<&(dyn Error + 'static)> {
+    if let Some(error) = error.downcast_ref::<io::Error>() {
+        return Some(error);
+    }
+    if let Some(error) = error.downcast_ref::<Box<dyn Error + Send + Sync>>() {
+        return Some(&**error);
+    }
+    if let Some(error) = error.downcast_ref::<Box<dyn Error + Send>>() {
+        return Some(&**error);
+    }
+    error.downcast_ref::<Box<dyn Error>>().map(|error| &**error)
+}
+
+/// The error, and each cause after a `separator`, unless the text before ends with it.
+pub(crate) fn with_causes(error: &(dyn Error + 'static), separator: &str) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let line = error.to_string();
+        if !text.ends_with(&line) {
+            text.push_str(separator);
+            text.push_str(&line);
+        }
+        cause = error.source();
+    }
+    text
+}
+
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
@@ -162,6 +199,29 @@ mod tests {
         assert!(error_in(&Result::<Box<u8>, ()>::Err(())).is_some());
         assert!(error_in(&Result::<(), Box<u8>>::Err(Box::new(7))).is_some());
         assert!(error_in(&Result::<std::convert::Infallible, u8>::Err(7)).is_some());
+    }
+
+    #[test]
+    fn a_known_error_is_told_with_its_causes() {
+        #[derive(Debug)]
+        struct Loading(io::Error);
+        impl fmt::Display for Loading {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("loading")
+            }
+        }
+        impl Error for Loading {
+            fn source(&self) -> Option<&(dyn Error + 'static)> {
+                Some(&self.0)
+            }
+        }
+        let error = || Loading(io::Error::other("no disk"));
+        let texts = [
+            error_in(&io::Result::<()>::Err(io::Error::other(error()))),
+            error_in(&Result::<(), Box<dyn Error + Send + Sync>>::Err(error().into())),
+            error_in(&Result::<(), Box<dyn Error>>::Err(error().into())),
+        ];
+        assert_eq!(texts.each_ref().map(Option::as_deref), [Some("loading: no disk"); 3]);
     }
 
     #[test]

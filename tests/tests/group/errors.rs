@@ -1,7 +1,8 @@
 //! What is told of a task's error: at once, if nobody has its handle, and in the report.
 
-use std::fmt;
+use std::error::Error;
 use std::sync::Mutex;
+use std::{fmt, io};
 
 use super::*;
 
@@ -77,5 +78,50 @@ fn a_hook_gets_the_error_with_its_text_and_the_group() {
             assert!(text.contains(", of the group \"jobs\" made at "), "{text}");
             assert!(text.ends_with(", ended with an error: no such key"), "{text}");
         });
+    });
+}
+
+/// An error that does not tell its cause, or only if it is asked for more.
+#[derive(Debug)]
+struct Loading {
+    cause: io::Error,
+    is_verbose: bool,
+}
+
+impl Loading {
+    fn new(cause: &str, is_verbose: bool) -> Self {
+        Self { cause: io::Error::other(cause), is_verbose }
+    }
+}
+
+impl fmt::Display for Loading {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("loading the config")?;
+        if self.is_verbose && f.alternate() { write!(f, ": {}", self.cause) } else { Ok(()) }
+    }
+}
+
+impl Error for Loading {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&self.cause)
+    }
+}
+
+#[test]
+fn an_error_is_told_with_the_causes_that_it_does_not_tell_itself() {
+    mini::block_on(async {
+        let group = Group::new();
+        let (hidden, told) = (|| Loading::new("no disk", false), || Loading::new("no disk", true));
+        let sendable = |error: Loading| Err::<(), Box<dyn Error + Send + Sync>>(error.into());
+        let _ = group.spawn(async move { sendable(hidden()) }).await;
+        let _ = group.spawn(async move { sendable(told()) }).await; // once
+        let _ = group.spawn_any(async move { sendable(hidden()) }).await;
+        let _ = group.spawn(async move { Err::<(), Box<dyn Error + Send>>(Box::new(hidden())) }).await;
+        let _ = group.spawn_local(async move { Err::<(), Box<dyn Error>>(hidden().into()) }).await;
+        let _ = group.spawn(async move { Err::<(), _>(told()) }).await; // as the chain of `anyhow::Error`
+        let _ = group.spawn(async move { Err::<(), _>(io::Error::other(hidden())) }).await;
+        let report = group.shutdown(Reason::Requested).await;
+        let texts: Vec<_> = report.failed().iter().map(|task| task.error()).collect();
+        assert_eq!(texts, ["loading the config: no disk"; 7]);
     });
 }

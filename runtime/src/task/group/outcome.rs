@@ -12,6 +12,7 @@ use std::fmt;
 use std::process::ExitStatus;
 
 use super::super::Cancelled;
+use super::super::unseen::text_of;
 
 /// The output of a task in a [`Group`](super::Group), which says whether the task has failed.
 ///
@@ -19,6 +20,9 @@ use super::super::Cancelled;
 /// never returns. A [`Cancelled`] is no failure, also as the whole content of an [`std::io::Error`] or of a boxed
 /// error: the task did as it was asked. No other crate can implement it; tasks with other outputs are started by
 /// [`spawn_any`](super::Group::spawn_any).
+///
+/// The text of an [`std::io::Error`] or of a boxed error has its causes, after colons. Other errors are displayed by
+/// `{:#}`, where `anyhow::Error` shows its causes too.
 ///
 /// # Examples
 ///
@@ -62,7 +66,7 @@ impl Outcome for () {
 
 impl<T, E: fmt::Display + 'static> Outcome for Result<T, E> {
     fn failure(&self) -> Option<String> {
-        self.as_ref().err().filter(|error| !Cancelled::is_all_of(*error)).map(E::to_string)
+        self.as_ref().err().filter(|error| !Cancelled::is_all_of(*error)).map(text_of)
     }
 }
 

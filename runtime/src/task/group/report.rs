@@ -337,7 +337,7 @@ impl FailedTask {
         self.location
     }
 
-    /// The error, or the message of the panic.
+    /// The error with its causes, as [`Outcome`](super::Outcome) tells them, or the message of the panic.
     ///
     /// # Examples
     ///
