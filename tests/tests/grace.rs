@@ -73,6 +73,28 @@ fn what_is_left_after_the_grace_is_aborted_and_named_and_the_code_is_124() {
 }
 
 #[test]
+fn a_main_that_fails_is_told_once_and_counts_as_failed() {
+    mod program {
+        use super::*;
+
+        #[mini::main(grace = "50ms")] // a main that fails
+        pub(super) async fn main() -> Result<(), std::fmt::Error> {
+            let group = Group::new();
+            group.spawn_named("deaf", pending::<()>());
+            Err(std::fmt::Error)
+        }
+    }
+    let name = "a_main_that_fails_is_told_once_and_counts_as_failed";
+    let Some(stderr) = in_child(name, || assert!(is_code(program::main(), 124))) else { return };
+    assert_eq!(stderr.matches(&std::fmt::Error.to_string()).count(), 1, "{stderr}");
+    assert!(stderr.contains(": 0 finished, 1 failed, 1 aborted\n"), "{stderr}");
+    let main = line_of(include_str!("grace.rs"), "// a main that fails");
+    let failed =
+        format!("\n  failed   \"main\" spawned at tests/tests/grace.rs:{main}:9: its exit code is one of failure\n");
+    assert!(stderr.contains(&failed), "{stderr}");
+}
+
+#[test]
 fn a_main_that_returns_ends_the_groups_that_are_left() {
     mod program {
         use super::*;
@@ -138,6 +160,27 @@ fn a_panic_of_the_body_passes_through_after_the_groups_have_ended() {
         let caught = mini_tests::caught(program::main);
         assert_eq!((caught.message.as_str(), *program::HAS_ENDED.lock().unwrap()), ("the body of the test", true));
     });
+}
+
+#[test]
+fn a_panic_of_the_body_passes_through_also_if_something_is_cut_off() {
+    mod program {
+        use super::*;
+
+        #[mini::main(grace = "50ms")]
+        pub(super) async fn main() {
+            let group = Group::new();
+            group.spawn_named("deaf", pending::<()>());
+            panic!("the body of the test");
+        }
+    }
+    let name = "a_panic_of_the_body_passes_through_also_if_something_is_cut_off";
+    let Some(stderr) = in_child(name, || {
+        assert_eq!(mini_tests::caught(program::main).message, "the body of the test");
+    }) else {
+        return;
+    };
+    assert!(stderr.contains(": 0 finished, 1 failed, 1 aborted\n"), "{stderr}");
 }
 
 /// Runs `program`, which does not return, in a process of its own, as a part of the test called `test`.

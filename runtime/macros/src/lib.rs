@@ -59,7 +59,12 @@ use crate::args::Entry;
 ///    to finish what was begun. Cancelling that token in the program has the same effect.
 /// 2. If all of them end, so does the program, with the exit code that `main` returns.
 /// 3. After the grace, what is left is aborted, the body of `main` included. The report on stderr names each task, with
-///    the line that spawned it and the line where it waits. The exit code is 124.
+///    the line that spawned it and the line where it waits. The exit code is 124, also if `main` has returned an error,
+///    which is printed as ever, or another code. Unless its own code is that of success, `main` counts as failed in the
+///    report.
+///
+/// A panic of `main` passes through when the groups have ended or been aborted: the exit code is 101, also if tasks
+/// were aborted, and 124 only where a task blocks a thread (see below).
 ///
 /// A second signal ends the program at once, as if it had never listened; one that comes within half a second of the
 /// first is taken for the same. That holds until the runtime has been dropped. If `main` returns by itself, the tokens

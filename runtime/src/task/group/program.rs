@@ -6,6 +6,7 @@ use std::cell::RefCell;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
 use std::pin::Pin;
+use std::process::ExitCode;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -105,8 +106,9 @@ impl<F: Future> Future for MainBody<F> {
     }
 }
 
-/// Starts the body of `main` as a task of the program, by `start`.
-pub(crate) fn enter<F: Future>(
+/// Starts the body of `main` as a task of the program, by `start`. Its error is printed by then, and the exit code tells
+/// that there was one.
+pub(crate) fn enter<F: Future<Output = ExitCode>>(
     future: F,
     location: &'static Location<'static>,
     start: impl FnOnce(Member<MainBody<F>>) -> JoinHandle<F::Output>,
@@ -114,7 +116,8 @@ pub(crate) fn enter<F: Future>(
     let Some(place) = root().reserve() else {
         panic!("a `main` with a `grace` was called after the program has shut down: it ends once");
     };
-    place.take(location, |seat| start(Member::new(Some(MainBody { future }), seat, |_| None)))
+    let judge = |code: &ExitCode| (*code != ExitCode::SUCCESS).then(|| "its exit code is one of failure".to_owned());
+    place.take(location, |seat| start(Member::new(Some(MainBody { future }), seat, judge)))
 }
 
 /// Asks all tasks of all groups to end, and sees to it.
