@@ -240,7 +240,11 @@ fn a_stall_goes_on_while_the_worker_waits_for_a_cpu() {
         let is_over = AtomicBool::new(false);
         thread::scope(|scope| {
             for _ in 0..thread::available_parallelism().unwrap().get() {
-                scope.spawn(|| while !is_over.load(SeqCst) {});
+                scope.spawn(|| {
+                    while !is_over.load(SeqCst) {
+                        std::hint::spin_loop()
+                    }
+                });
             }
             let (mut first, mut looks) = (None, 0);
             while looks < 100 {
