@@ -144,7 +144,7 @@ pub mod task;
 mod threads;
 
 pub use mini_macros::{main, test};
-pub use task::group::program::shutdown;
+pub use task::group::program::{grace_left, shutdown};
 pub use task::{spawn, spawn_blocking, spawn_local};
 
 /// TCP, UDP and Unix sockets, and name resolution.

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::sync::{Condvar, Mutex};
 
 use mini::task::{Group, Reason, yield_now};
+use mini::time::Duration;
 use mini_tests::{in_child, line_of};
 use rustix::process::{Signal, getpid, kill_process};
 
@@ -92,6 +93,30 @@ fn a_main_that_fails_is_told_once_and_counts_as_failed() {
     let failed =
         format!("\n  failed   \"main\" spawned at tests/tests/grace.rs:{main}:9: its exit code is one of failure\n");
     assert!(stderr.contains(&failed), "{stderr}");
+}
+
+#[test]
+fn what_is_left_of_the_grace_is_all_of_it_until_the_end_has_begun() {
+    mod program {
+        use super::*;
+
+        #[mini::main(grace = "1h")]
+        pub(super) async fn main() {
+            let hour = Duration::from_secs(3600);
+            assert_eq!(mini::grace_left(), Some(hour));
+            ask(Signal::TERM);
+            mini::shutdown().cancelled().await;
+            let left = || mini::grace_left().unwrap();
+            let before = left();
+            assert!(before < hour && before > hour / 2);
+            mini::time::sleep(Duration::from_millis(1)).await;
+            assert!(left() < before);
+        }
+    }
+    in_child("what_is_left_of_the_grace_is_all_of_it_until_the_end_has_begun", || {
+        assert_eq!(mini::grace_left(), None);
+        assert!(is_code(program::main(), 0));
+    });
 }
 
 #[test]

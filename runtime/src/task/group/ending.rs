@@ -156,7 +156,7 @@ impl Future for End {
                 }
                 continue; // a task came before the group was closed
             }
-            let ending = this.node.ending();
+            let ending = this.node.ending().expect("it was begun");
             // A shutdown by a member spares its own task when it aborts the others; one from outside does not.
             let must_abort = exempt == 0 && !this.has_aborted;
             if ending.patience.is_some() && !must_abort {

@@ -355,8 +355,8 @@ impl Node {
         }
     }
 
-    pub(super) fn ending(&self) -> Ending {
-        lock(&self.state).ending.expect("it was begun")
+    pub(super) fn ending(&self) -> Option<Ending> {
+        lock(&self.state).ending
     }
 
     /// How many of the tasks that are alive nobody should wait for: the one that asks.
@@ -400,7 +400,7 @@ impl Node {
     /// been dropped in time. Where all were aborted before, the time of that stays.
     pub(super) fn abort_all(self: &Arc<Self>, patience: Option<Instant>) {
         let mine = Place::current();
-        let Ending { began, patience: earlier, .. } = self.ending();
+        let Ending { began, patience: earlier, .. } = self.ending().expect("it was begun");
         self.set_patience(earlier.or(patience));
         let mut is_first = false;
         self.down(|node| {

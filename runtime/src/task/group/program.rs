@@ -7,6 +7,7 @@ use std::future::Future;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
 use std::pin::Pin;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -56,9 +57,46 @@ pub fn shutdown() -> CancelToken {
     root().token.clone()
 }
 
+/// How long the program may take to end: what is left of the grace of its
+/// [`#[mini::main(grace = "10s")]`](crate::main) once that has begun, before that all of it. `None` in a program
+/// without a `grace`, and in a simulation.
+///
+/// If the program itself cancels [`shutdown()`](shutdown), the grace begins a moment after that.
+///
+/// # Examples
+///
+/// Part of the grace for one step, so that something is left for the next one:
+///
+/// ```
+/// use mini::task::Group;
+/// use mini::time::{Duration, timeout};
+///
+/// async fn end(connections: Group) {
+///     let time = mini::grace_left().map_or(Duration::from_secs(5), |left| left / 2);
+///     if timeout(time, connections.wait()).await.is_err() {
+///         eprintln!("{} connections are cut off", connections.len());
+///     }
+///     // ... writes what is to be kept
+/// }
+/// # mini::block_on(end(Group::new()));
+/// # assert_eq!(mini::grace_left(), None);
+/// ```
+#[must_use]
+pub fn grace_left() -> Option<Duration> {
+    if !HAS_GRACE.load(Relaxed) || mini_context::sim::is_simulated() {
+        return None;
+    }
+    let (root, grace) = (root(), grace());
+    Some(root.ending().map_or(grace, |ending| grace.saturating_sub(ending.began.elapsed())))
+}
+
+/// Somebody sees to it that the program ends within its grace.
+static HAS_GRACE: AtomicBool = AtomicBool::new(false);
+
 /// How long the program has to end.
 pub(crate) fn set_grace(grace: Duration) {
     root().set_grace(grace);
+    HAS_GRACE.store(true, Relaxed); // the program has not begun
 }
 
 pub(crate) fn grace() -> Duration {
