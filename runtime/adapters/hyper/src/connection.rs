@@ -1,13 +1,13 @@
 //! One connection, from its first byte to its end.
 //!
 //! The hard part is how long a client may take: until its first request, for a head, for a body, and after the stop.
-//! hyper knows the second only, and not before it has told HTTP/1 from HTTP/2 by the first bytes.
+//! hyper knows the second only (see `heads.rs`), and not before it has told HTTP/1 from HTTP/2 by the first bytes.
 
 use std::error::Error;
 use std::future::poll_fn;
 use std::io;
 use std::pin::pin;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -21,6 +21,7 @@ use hyper_util::server::conn::auto;
 use mini::hyper::{Executor, Timer};
 use mini::time::{sleep, timeout};
 
+use crate::heads::{HeadTimer, Heads};
 use crate::paced::Paced;
 use crate::{Failure, IntoService, Limits};
 
@@ -32,7 +33,8 @@ const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 ///
 /// A client of HTTP/2 that has sent a request may leave at any time. It says so and closes (RFC 9113, section 6.8);
 /// whether the server's own last word still reaches it is chance. Requests that it abandons end with an error of their
-/// own. A connection of HTTP/1 is its request: if it breaks off, that is an error.
+/// own. A connection of HTTP/1 is its request: if it breaks off, that is an error. Between two requests it ends in
+/// order, whether the client closes it or is silent for longer than [`Limits::idle`].
 ///
 /// # Examples
 ///
@@ -53,8 +55,8 @@ const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 ///
 /// # Errors
 ///
-/// What hyper finds wrong with the client or the network, and `TimedOut` for a client that has asked for nothing, or
-/// takes nothing.
+/// What hyper finds wrong with the client or the network, and `TimedOut` for a client that has asked for nothing, has
+/// stopped in the middle of a head, or takes nothing.
 ///
 /// # Panics
 ///
@@ -69,20 +71,20 @@ where
     I: Read + Write + Unpin + Send + 'static,
     S: IntoService<Kind>,
 {
-    let version = Arc::new(OnceLock::new()); // of the first request
-    let noted = version.clone();
+    let heads = Arc::new(Heads::default());
+    let noted = heads.clone();
     let service = service.into_service();
     let service = service_fn(move |request: Request<Incoming>| {
-        noted.get_or_init(|| request.version());
+        noted.first.get_or_init(|| request.version());
         in_time(limits.request, hyper::service::Service::call(&service, request))
     });
     let mut server = auto::Builder::new(Executor::new());
     let idle = limits.idle.min(LONGEST);
-    server.http1().timer(Timer::new()).header_read_timeout(idle);
+    server.http1().timer(HeadTimer(heads.clone())).header_read_timeout(idle);
     let mut http2 = server.http2();
     http2.timer(Timer::new()).keep_alive_interval(idle).keep_alive_timeout(idle);
 
-    let stream = Paced::new(stream, limits.write);
+    let stream = Paced::new(stream, limits.write, heads.clone());
     let mut http = pin!(server.serve_connection_with_upgrades(stream, service));
     let mut first_request = pin!(sleep(limits.first_request));
     let mut stop = pin!(stop);
@@ -92,18 +94,26 @@ where
             is_stopping = true;
             http.as_mut().graceful_shutdown();
         }
-        match (http.as_mut().poll(cx), version.get()) {
-            (Poll::Ready(_), None) if is_stopping => return Poll::Ready(Ok(())),
-            (Poll::Ready(Err(e)), Some(&Version::HTTP_2)) if is_departure(&e) => return Poll::Ready(Ok(())),
-            (Poll::Ready(ended), _) => return Poll::Ready(ended),
-            (Poll::Pending, _) => {}
+        if let Poll::Ready(ended) = http.as_mut().poll(cx) {
+            let asked_nothing = heads.first.get().is_none();
+            return Poll::Ready(if is_stopping && asked_nothing { Ok(()) } else { verdict(ended, &heads) });
         }
-        if version.get().is_none() && first_request.as_mut().poll(cx).is_ready() {
+        if heads.first.get().is_none() && first_request.as_mut().poll(cx).is_ready() {
             return Poll::Ready(Err(late("no request")));
         }
         Poll::Pending
     })
     .await
+}
+
+/// What an end that hyper has told means.
+fn verdict(ended: Result<(), Failure>, heads: &Heads) -> Result<(), Failure> {
+    match (ended, heads.first.get()) {
+        (Ok(()), None) if heads.is_late() => Err(late("no request")),
+        (Err(e), _) if heads.is_late() && is_incomplete(&e) => Err(late("half of a request's head")),
+        (Err(e), Some(&Version::HTTP_2)) if is_departure(&e) => Ok(()),
+        (ended, _) => ended,
+    }
 }
 
 /// The answer of a service. If it takes too long: 503, after which the client may try again (RFC 9110, section 15.6.4).
@@ -127,6 +137,11 @@ pub(crate) fn late(text: &'static str) -> Failure {
 
 pub(crate) fn late_error(text: &'static str) -> io::Error {
     io::Error::new(io::ErrorKind::TimedOut, text)
+}
+
+/// Whether a connection of HTTP/1 has ended in the middle of a request.
+fn is_incomplete(error: &Failure) -> bool {
+    error.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_incomplete_message)
 }
 
 /// Whether a connection has failed because the other side is no longer there.

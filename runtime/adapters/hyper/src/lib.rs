@@ -31,6 +31,7 @@ mod guide {}
 mod client;
 mod connection;
 mod futures_io;
+mod heads;
 mod limits;
 mod paced;
 mod serve;

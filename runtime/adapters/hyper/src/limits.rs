@@ -20,7 +20,8 @@ pub struct Limits {
     /// From the connection to its first request: 10 s by default.
     pub first_request: Duration,
     /// How long a client may be silent: until the head of its next request is there over HTTP/1 (what other servers
-    /// call the keep-alive time), and without an answer to a ping over HTTP/2. 10 s by default.
+    /// call the keep-alive time), and without an answer to a ping over HTTP/2. 10 s by default. A connection of HTTP/1
+    /// without a byte of that request has then ended in order.
     pub idle: Duration,
     /// From the head of a request to that of its answer, with a body that the service reads before: 30 s by default.
     /// Then the client is told 503, outside of the service, whose layers do not see it, and the connection of HTTP/1 is

@@ -1,4 +1,5 @@
-//! `Paced`: a stream whose peer must take what is sent to it.
+//! `Paced`: a stream whose peer must take what is sent to it. It ends where the head of a request is late
+//! ([`Heads`]).
 //!
 //! A write that has to wait starts a timer, and one that has moved something forgets it. So a peer that takes a byte
 //! now and then stays: what it may ask for is bounded by its number of connections, as what it holds back is bounded by
@@ -7,6 +8,7 @@
 use std::fmt;
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -14,6 +16,7 @@ use hyper::rt::{Read, ReadBufCursor, Write};
 use mini::time::{Sleep, sleep};
 
 use crate::connection::late_error;
+use crate::heads::Heads;
 
 /// The stream of a connection, whose peer must take what is sent to it within [`Limits::write`](crate::Limits::write).
 /// What an upgrade gives is one, and stays one: `upgraded.downcast::<Paced<TcpStream>>()`.
@@ -22,11 +25,12 @@ pub struct Paced<I> {
     limit: Duration,
     /// While the peer takes nothing.
     patience: Option<Pin<Box<Sleep>>>,
+    heads: Arc<Heads>,
 }
 
 impl<I> Paced<I> {
-    pub(crate) fn new(stream: I, limit: Duration) -> Self {
-        Self { stream, limit, patience: None }
+    pub(crate) fn new(stream: I, limit: Duration, heads: Arc<Heads>) -> Self {
+        Self { stream, limit, patience: None, heads }
     }
 
     /// The stream itself, whose peer may take its time.
@@ -54,6 +58,9 @@ impl<I: fmt::Debug> fmt::Debug for Paced<I> {
 
 impl<I: Read + Unpin> Read for Paced<I> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
+        if self.heads.is_late() {
+            return Poll::Ready(Ok(())); // the end
+        }
         Pin::new(&mut self.stream).poll_read(cx, buf)
     }
 }

@@ -206,7 +206,8 @@ where
 /// What became of the connections of a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Ended in order, by either side; see [`serve_connection`].
+    /// Ended in order, by either side, as one that was silent between two requests for too long; see
+    /// [`serve_connection`].
     pub finished: usize,
     /// Ended by an error: of the handshake, the network, the protocol, a limit, or a service that panicked.
     pub failed: usize,

@@ -268,3 +268,43 @@ fn a_service_that_takes_too_long_is_answered_for_with_503() {
         });
     });
 }
+
+/// A client that keeps its connection does nothing wrong, also where an empty line comes after its request
+/// (RFC 9112, section 2.2).
+#[test]
+fn a_client_that_is_silent_between_two_requests_has_ended_in_order() {
+    let request = "GET / HTTP/1.1\r\nHost: x\r\n\r\n".to_owned();
+    let expected = [
+        ("a request", request.clone(), 1, ""),
+        ("two requests", request.repeat(2), 1, ""),
+        ("a request and an empty line", request.clone() + "\r\n", 1, ""),
+        ("a request and half of the next", request + "GET / HT", 0, "half of a request's head"),
+        ("half of a request", "GET / HT".to_owned(), 0, "half of a request's head"),
+        ("an empty line", "\r\n".to_owned(), 0, "no request"),
+        ("nothing", String::new(), 0, "no request"),
+    ];
+    within(LIMIT, || {
+        mini::block_on(async move {
+            mini::time::pause();
+            for (what, sent, finished, error) in expected {
+                let listener = TcpListener::bind(ANY_PORT).await.unwrap();
+                let at = listener.local_addr().unwrap();
+                let failures = Arc::new(Mutex::new(String::new()));
+                let (told, (stop, stopped)) = (failures.clone(), oneshot::channel::<()>());
+                let limits = Limits { idle: Duration::from_secs(5), ..Limits::default() };
+                let server = serve(listener, hello()).limits(limits).with_graceful_shutdown(stopped);
+                let server = server.on_error(move |_, error| told.lock().unwrap().push_str(&error.to_string()));
+                let server = mini::spawn(server.into_future());
+                let client = TcpStream::connect(at).await.unwrap();
+                client.write_all(sent.as_bytes()).await.unwrap();
+                let mut answers = String::new();
+                (&client).read_to_string(&mut answers).await.unwrap();
+                assert_eq!(answers.matches("hello").count(), sent.matches("Host").count(), "{what}: {answers}");
+                drop(stop);
+                let report = Report { finished, failed: 1 - finished, cut: 0 };
+                assert_eq!(server.await.unwrap().unwrap(), report, "{what}");
+                assert_eq!(*failures.lock().unwrap(), error, "{what}");
+            }
+        });
+    });
+}
