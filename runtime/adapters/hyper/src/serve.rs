@@ -5,17 +5,17 @@
 
 use std::any::Any;
 use std::fmt;
-use std::future::{Pending, Ready, pending, poll_fn, ready};
+use std::future::{self, Pending, Ready, pending, poll_fn};
 use std::io;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use hyper::rt::{Read, Write};
 use mini::net::{Listener, TcpStream, next_connection};
+use mini::sync::watch;
 use mini::task::JoinSet;
 use mini::time::{Instant, timeout};
-use tokio::sync::watch;
 
 use crate::connection::{late, serve_connection};
 use crate::{Failure, HttpService, Hyper, IntoService, Limits};
@@ -185,7 +185,7 @@ impl<C: Read + Write + Unpin + Send + 'static> Handshake<C> for Plain {
     type Future = Ready<io::Result<C>>;
 
     fn begin(&self, connection: C) -> Ready<io::Result<C>> {
-        ready(Ok(connection))
+        future::ready(Ok(connection))
     }
 }
 
@@ -215,30 +215,55 @@ pub struct Report {
     pub cut: usize,
 }
 
+/// How a connection has ended. No `Result`: nothing is to be told of an error that nobody takes out of the set, as the
+/// hook has heard of it.
+enum Ended {
+    InOrder,
+    Failed,
+}
+
 /// The connections that there are, and what became of the others.
 #[derive(Default)]
 struct Connections {
-    set: JoinSet<Result<(), Failure>>,
+    set: JoinSet<Ended>,
     report: Report,
 }
 
 impl Connections {
-    fn count<E>(&mut self, ended: Result<Result<(), Failure>, E>) {
+    fn count<E>(&mut self, ended: Result<Ended, E>) {
         match ended {
-            Ok(Ok(())) => self.report.finished += 1,
-            _ => self.report.failed += 1,
+            Ok(Ended::InOrder) => self.report.finished += 1,
+            Ok(Ended::Failed) | Err(_) => self.report.failed += 1,
         }
     }
 
-    /// Waits until there are fewer than `most`.
-    async fn room(&mut self, most: usize) {
-        while let Some(ended) = self.set.try_join_next() {
+    /// Ready when there are fewer than `most`. Takes out those that have ended, also if it was ready before.
+    fn poll_room(&mut self, most: usize, cx: &mut Context<'_>) -> Poll<()> {
+        while !self.set.is_empty()
+            && let Poll::Ready(Some(ended)) = self.set.poll_join_next(cx)
+        {
             self.count(ended);
         }
-        while self.set.len() >= most.max(1) {
-            let Some(ended) = self.set.join_next().await else { return };
-            self.count(ended);
-        }
+        if self.set.len() < most.max(1) { Poll::Ready(()) } else { Poll::Pending }
+    }
+
+    /// The next one, while there are fewer than `most`; `None` once `stop` is ready. Meanwhile those that end are taken
+    /// out.
+    async fn accept<L: Listener>(
+        &mut self,
+        listener: &L,
+        most: usize,
+        mut stop: Pin<&mut impl Future>,
+    ) -> Option<io::Result<(L::Connection, L::Addr)>> {
+        let mut next = pin!(next_connection(listener));
+        poll_fn(|cx| {
+            if stop.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(None);
+            }
+            ready!(self.poll_room(most, cx));
+            next.as_mut().poll(cx).map(Some)
+        })
+        .await
     }
 
     async fn all(&mut self) {
@@ -260,27 +285,18 @@ where
         let (mut stop, (tell, told)) = (pin!(stop), watch::channel(false));
         let mut connections = Connections::default();
         loop {
-            let accepted = {
-                let mut next = pin!(async {
-                    connections.room(limits.connections).await;
-                    next_connection(&listener).await
-                });
-                poll_fn(|cx| match stop.as_mut().poll(cx) {
-                    Poll::Ready(_) => Poll::Ready(None),
-                    Poll::Pending => next.as_mut().poll(cx).map(Some),
-                })
-                .await
-            };
+            let accepted = connections.accept(&listener, limits.connections, stop.as_mut()).await;
             let Some(accepted) = accepted else { break };
             let (stream, from) = accepted?;
             let (service, limits, handshake) = (service.clone(), limits.clone(), handshake.clone());
             let (told, on_error) = (told.clone(), on_error.clone());
             connections.set.spawn(async move {
                 let ended = connection(stream, handshake, service, limits, told).await;
-                if let (Err(error), Some(hook)) = (&ended, &on_error) {
-                    hook(&from, error);
+                let Err(error) = ended else { return Ended::InOrder };
+                if let Some(hook) = &on_error {
+                    hook(&from, &error);
                 }
-                ended
+                Ended::Failed
             });
         }
         drop(listener); // from here connections are refused
@@ -356,5 +372,47 @@ impl<L: fmt::Debug, S, Stop, Shake> fmt::Debug for Serve<L, S, Stop, Shake> {
 impl fmt::Debug for Serving {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Serving").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+    use std::task::{Wake, Waker};
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Woken(AtomicBool);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.store(true, SeqCst);
+        }
+    }
+
+    #[test]
+    fn a_connection_that_ends_goes_though_no_other_one_comes() {
+        let woken = Arc::new(Woken::default());
+        let body = async move {
+            let listener = mini::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let (mut connections, mut stop) = (Connections::default(), pin!(pending::<()>()));
+            let (end, ends) = mini::sync::oneshot::channel::<()>();
+            connections.set.spawn(async { if ends.await.is_ok() { Ended::InOrder } else { Ended::Failed } });
+            {
+                let mut next = pin!(connections.accept(&listener, 10, stop.as_mut()));
+                let mut poll =
+                    || next.as_mut().poll(&mut Context::from_waker(&Waker::from(woken.clone()))).is_pending();
+                assert!(poll());
+                end.send(()).unwrap();
+                while !woken.0.load(SeqCst) {
+                    mini::task::yield_now().await;
+                }
+                assert!(poll());
+            }
+            assert!(connections.set.is_empty());
+            assert_eq!(connections.report, Report { finished: 1, failed: 0, cut: 0 });
+        };
+        mini_tests::within(mini_tests::LIMIT, || mini::block_on(body));
     }
 }

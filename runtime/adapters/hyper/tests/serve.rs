@@ -15,7 +15,7 @@ use futures_lite::AsyncReadExt;
 use mini::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use mini_hyper::{Limits, Report, serve};
 use mini_tests::net_support::{ANY_PORT, in_each_runtime};
-use mini_tests::{LIMIT, within};
+use mini_tests::{LIMIT, in_child, within};
 use tokio::sync::{Notify, oneshot};
 
 const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
@@ -267,6 +267,31 @@ fn a_service_that_takes_too_long_is_answered_for_with_503() {
             server.cancel().await.unwrap_err();
         });
     });
+}
+
+/// The server is dropped before it takes the end of the connection out of its set.
+#[test]
+fn a_failure_that_the_hook_hears_of_is_told_nowhere_else() {
+    let Some(stderr) = in_child("a_failure_that_the_hook_hears_of_is_told_nowhere_else", || {
+        mini::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+            let listener = TcpListener::bind(ANY_PORT).await.unwrap();
+            let at = listener.local_addr().unwrap();
+            let ends = Arc::new(Mutex::new(None::<mini::task::AbortHandle>));
+            let end = ends.clone();
+            let server = serve(listener, hello()).on_error(move |_, error| {
+                eprintln!("the hook: {error}");
+                end.lock().unwrap().take().unwrap().abort();
+            });
+            let server = mini::spawn(server.into_future());
+            *ends.lock().unwrap() = Some(server.abort_handle());
+            let client = TcpStream::connect(at).await.unwrap();
+            client.write_all(b"GET\r\n\r\n").await.unwrap();
+            assert!(server.await.unwrap_err().is_cancelled());
+        });
+    }) else {
+        return;
+    };
+    assert!(stderr.contains("the hook: ") && !stderr.contains("nobody awaits it"), "{stderr}");
 }
 
 /// A client that keeps its connection does nothing wrong, also where an empty line comes after its request
