@@ -30,7 +30,9 @@ pub struct Limits {
     /// How long a client may take nothing of what is sent to it, also after an upgrade (see [`Paced`](crate::Paced)):
     /// 30 s by default. A client of HTTP/2 that gives no window for an answer, but answers pings, is not bounded by it.
     pub write: Duration,
-    /// For the requests that have begun when the server is to stop: 10 s by default.
+    /// For the requests that have begun when the server is to stop: 10 s by default. Where the program is to end
+    /// too, and has a grace (`#[mini::main(grace = "10s")]`), a tenth of [what is left](mini::grace_left) of that is
+    /// kept back, a second at most: so the program gets the [`Report`](crate::Report), and can do what comes after.
     pub grace: Duration,
 }
 

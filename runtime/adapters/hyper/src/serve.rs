@@ -10,15 +10,19 @@ use std::io;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use hyper::rt::{Read, Write};
 use mini::net::{Listener, TcpStream, next_connection};
 use mini::sync::watch;
 use mini::task::JoinSet;
-use mini::time::{Instant, timeout};
+use mini::time::{Instant, sleep, timeout};
 
 use crate::connection::{late, serve_connection};
 use crate::{Failure, HttpService, Hyper, IntoService, Limits};
+
+/// How much of the program's grace stays for what comes after the server, at most.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// Serves HTTP/1 and HTTP/2 on all connections of `listener`, each in a task of its own, when it is awaited.
 ///
@@ -273,6 +277,18 @@ impl Connections {
     }
 }
 
+/// Ends when the connections have had their time: the grace of the server, or most of what the program has left.
+async fn time_is_up(grace: Duration) {
+    let program = async {
+        mini::shutdown().cancelled().await;
+        match mini::grace_left() {
+            Some(left) => sleep(left - (left / 10).min(LAST_WORDS)).await,
+            None => pending().await,
+        }
+    };
+    mini::race!(sleep(grace), program);
+}
+
 impl<L, S, Stop, Shake> Serve<L, S, Stop, Shake>
 where
     L: Listener + 'static,
@@ -301,7 +317,7 @@ where
         }
         drop(listener); // from here connections are refused
         let _ = tell.send(true);
-        let _ = timeout(limits.grace, connections.all()).await;
+        mini::race!(connections.all(), time_is_up(limits.grace));
         connections.report.cut = connections.set.len();
         connections.set.shutdown().await;
         Ok(connections.report)

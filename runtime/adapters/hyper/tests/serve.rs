@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::future::{pending, ready};
 use std::io::{self, ErrorKind};
 use std::pin::Pin;
+use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -13,9 +14,11 @@ use axum::routing::get;
 use bytes::Bytes;
 use futures_lite::AsyncReadExt;
 use mini::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use mini::task::Reason;
 use mini_hyper::{Limits, Report, serve};
 use mini_tests::net_support::{ANY_PORT, in_each_runtime};
 use mini_tests::{LIMIT, in_child, within};
+use rustix::process::{Signal, getpid, kill_process};
 use tokio::sync::{Notify, oneshot};
 
 const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
@@ -331,5 +334,55 @@ fn a_client_that_is_silent_between_two_requests_has_ended_in_order() {
                 assert_eq!(*failures.lock().unwrap(), error, "{what}");
             }
         });
+    });
+}
+
+/// A server with a handler that is stuck, in a program whose grace is shorter than the server's.
+async fn stuck(stop: impl Future + Send + 'static, ask: impl FnOnce()) -> ExitCode {
+    let listener = TcpListener::bind(ANY_PORT).await.unwrap();
+    let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+    let begun = Arc::new(Notify::new());
+    let begins = begun.clone();
+    let handler = async move || {
+        begins.notify_one();
+        pending::<&str>().await
+    };
+    let server = serve(listener, Router::new().route("/", get(handler))).with_graceful_shutdown(stop);
+    let server = mini::spawn(server.into_future());
+    client.write_all(REQUEST).await.unwrap();
+    begun.notified().await;
+    ask();
+    assert_eq!(server.await.unwrap().unwrap(), Report { finished: 0, failed: 0, cut: 1 });
+    ExitCode::from(7)
+}
+
+#[test]
+fn a_server_ends_before_the_grace_of_its_program_does() {
+    mod program {
+        use super::*;
+
+        #[mini::main(grace = "3s")]
+        pub(super) async fn main() -> ExitCode {
+            let stop = async { _ = mini::shutdown().cancelled().await };
+            stuck(stop, || _ = mini::shutdown().cancel(Reason::Requested)).await
+        }
+    }
+    in_child("a_server_ends_before_the_grace_of_its_program_does", || {
+        assert_eq!(format!("{:?}", program::main()), format!("{:?}", ExitCode::from(7)));
+    });
+}
+
+#[test]
+fn a_server_that_hears_the_signal_itself_ends_before_the_grace_of_its_program_does() {
+    mod program {
+        use super::*;
+
+        #[mini::main(grace = "3s")]
+        pub(super) async fn main() -> ExitCode {
+            stuck(mini::signal::termination(), || kill_process(getpid(), Signal::TERM).unwrap()).await
+        }
+    }
+    in_child("a_server_that_hears_the_signal_itself_ends_before_the_grace_of_its_program_does", || {
+        assert_eq!(format!("{:?}", program::main()), format!("{:?}", ExitCode::from(7)));
     });
 }
