@@ -1,10 +1,4 @@
 //! What `Node` promises about waiters, children and memory, under loom.
-//!
-//! Bugs that were planted, and what found them: a flag raised before the lock, and one raised without Release
-//! (`the_flag_tells_..`); a waiter or a child added without a look at the reason under the lock (never told:
-//! `.._is_told_once`, `a_child_made_..`); a `mark` without its first look (`there_is_one_first_reason_..`); one that
-//! takes the children out, or does not look at those of a node that is cancelled (`who_cancels_finds_..`); one that
-//! gives them the reason of the caller in place of that of the node (`there_is_one_first_reason_..`).
 
 use std::sync::Arc;
 use std::task::{Wake, Waker};
@@ -52,28 +46,40 @@ fn a_waiter_that_races_with_a_cancellation_is_told_once() {
 
 #[test]
 fn a_wait_that_races_with_a_cancellation_has_left_or_is_woken() {
-    loom::model(|| {
-        let token = CancelToken { node: Node::root() };
-        let other = token.clone();
-        let data = Arc::new(AtomicUsize::new(0));
-        let published = data.clone();
-        let canceller = thread::spawn(move || {
-            published.store(1, Relaxed);
-            other.cancel(Reason::Requested);
+    for leaves in [true, false] {
+        loom::model(move || {
+            mini_context::swap_budget(mini_context::BUDGET); // the thread's, which all orders share
+            let token = CancelToken { node: Node::root() };
+            let other = token.clone();
+            let data = Arc::new(AtomicUsize::new(0));
+            let published = data.clone();
+            let canceller = thread::spawn(move || {
+                published.store(1, Relaxed);
+                other.cancel(Reason::Requested);
+            });
+            let count = Arc::new(Count(AtomicUsize::new(0)));
+            let waker = Waker::from(count.clone());
+            let cx = &mut std::task::Context::from_waker(&waker);
+            let mut wait = Some(Box::pin(token.cancelled()));
+            let is_pending = wait.as_mut().unwrap().as_mut().poll(cx).is_pending();
+            if !is_pending {
+                assert_eq!(data.load(Relaxed), 1, "what came before the cancellation is seen after it");
+                assert!(token.is_cancelled());
+            }
+            if leaves {
+                wait = None; // while the other one cancels
+                assert_eq!(token.node.sight().waiters, 0, "it has left, or was taken out");
+            }
+            canceller.join().unwrap();
+            if let Some(mut wait) = wait {
+                assert_eq!(count.0.load(Relaxed), is_pending.into());
+                assert!(wait.as_mut().poll(cx).is_ready());
+            }
+            drop(waker);
+            assert_eq!(Arc::strong_count(&count), 1, "nobody keeps the waker");
+            assert_eq!(token.reason(), Some(Reason::Requested));
         });
-        let count = Arc::new(Count(AtomicUsize::new(0)));
-        let waker = Waker::from(count.clone());
-        let mut wait = Box::pin(token.cancelled());
-        let poll = wait.as_mut().poll(&mut std::task::Context::from_waker(&waker));
-        if poll.is_ready() {
-            assert_eq!(data.load(Relaxed), 1, "what came before the cancellation is seen after it");
-        }
-        drop(wait); // while the other one cancels
-        canceller.join().unwrap();
-        drop(waker);
-        assert_eq!(Arc::strong_count(&count), 1, "nobody keeps the waker");
-        assert_eq!(token.reason(), Some(Reason::Requested));
-    });
+    }
 }
 
 #[test]
@@ -126,30 +132,47 @@ fn there_is_one_first_reason_for_all() {
 
 #[test]
 fn who_cancels_finds_all_cancelled_also_what_another_thread_is_at() {
-    loom::model(|| {
-        let top = Node::root();
-        let middle = top.child();
-        let last = middle.child();
-        let finds = Arc::new(Finds(last.clone(), AtomicUsize::new(0)));
-        assert!(top.add_waiter(Waker::from(finds.clone())).is_ok());
-        let rival = thread::spawn(move || middle.cancel(why(Reason::Signal)));
-        assert!(top.cancel(why(Reason::Requested)));
-        assert!(last.is_cancelled());
-        assert_eq!(finds.1.load(Relaxed), 1, "before the first waker is called");
-        let is_first = rival.join().unwrap();
-        let expected = if is_first { Reason::Signal } else { Reason::Requested };
-        assert_eq!(last.why().unwrap().reason(), expected);
-        assert_eq!((top.sight().children, last.parent.as_ref().unwrap().sight().children), (0, 0));
-    });
+    // Both ways round: of an atomic, loom remembers the last access alone. So it does not try the order in which a
+    // first load of the main thread comes after a store of the other thread, if that loads before it stores.
+    for is_main_above in [true, false] {
+        loom::model(move || {
+            let top = Node::root();
+            let middle = top.child();
+            let last = middle.child();
+            let finds = Arc::new(Finds(last.clone(), AtomicUsize::new(0)));
+            assert!(top.add_waiter(Waker::from(finds.clone())).is_ok());
+            let (above, found) = (top.clone(), last.clone());
+            let cancel_above = move || {
+                assert!(above.cancel(why(Reason::Requested)));
+                assert!(found.is_cancelled());
+                assert_eq!(finds.1.load(Relaxed), 1, "before the first waker is called");
+            };
+            let cancel_below = move || middle.cancel(why(Reason::Signal));
+            let is_first = if is_main_above {
+                let rival = thread::spawn(cancel_below);
+                cancel_above();
+                rival.join().unwrap()
+            } else {
+                let rival = thread::spawn(cancel_above);
+                let is_first = cancel_below();
+                rival.join().unwrap();
+                is_first
+            };
+            let expected = if is_first { Reason::Signal } else { Reason::Requested };
+            assert_eq!(last.why().unwrap().reason(), expected);
+            assert_eq!((top.sight().children, last.parent.as_ref().unwrap().sight().children), (0, 0));
+        });
+    }
 }
 
+/// The child in between has no handle: it goes with the last one.
 #[test]
 fn a_child_dropped_during_a_cancellation_leaves_nothing_behind() {
     loom::model(|| {
         let node = Node::root();
-        let (child, other) = (node.child(), node.clone());
+        let (last, other) = (node.child().child(), node.clone());
         let canceller = thread::spawn(move || other.cancel(why(Reason::Requested)));
-        drop(child);
+        drop(last);
         canceller.join().unwrap();
         assert_eq!((node.sight().children, Arc::strong_count(&node)), (0, 1));
     });
