@@ -162,15 +162,26 @@ fn a_closed_channel_ends_when_reservations_are_back() {
     }
 }
 
-/// The last sender may go while the receiver does.
+/// The last sender may go while the receiver does: a message that nobody receives is dropped, though the channel is
+/// still there.
 #[test]
 fn both_ends_go_at_once() {
-    model(|| {
-        let (sender, receiver) = unbounded_channel();
-        let sending = thread::spawn(move || drop(sender.send(Box::new(1))));
-        drop(receiver);
-        sending.join().unwrap();
-    });
+    for is_seated in [true, false] {
+        model(move || {
+            let (sender, mut receiver) = unbounded_channel();
+            let kept = sender.downgrade(); // so that the channel goes last
+            if is_seated {
+                assert!(receiver.poll_recv(&mut Context::from_waker(Waker::noop())).is_pending());
+            }
+            let message = Arc::new(());
+            let sent = message.clone();
+            let sending = thread::spawn(move || drop(sender.send(sent)));
+            drop(receiver);
+            sending.join().unwrap();
+            assert_eq!(Arc::strong_count(&message), 1, "nobody keeps the message");
+            drop(kept);
+        });
+    }
 }
 
 /// A receiver that is seated and looks, as `try_recv` does, finds what was handed over before what was queued, and
