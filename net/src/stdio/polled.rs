@@ -20,7 +20,8 @@ pub(super) struct Polled {
 
 impl Polled {
     /// `None` if a thread is needed: for a file, a device other than a terminal, the other end of a pipe, or a stream
-    /// that can't be reopened, or would be another one. An error only if a later try may succeed, as there is no descriptor left.
+    /// that can't be reopened, or would be another one. An error only if a later try may succeed, as there is no
+    /// descriptor left.
     pub(super) fn open(fd: BorrowedFd<'_>, interest: Interest) -> io::Result<Option<Source<Polled>>> {
         match Polled::try_open(fd, interest) {
             Err(error) if is_shortage(&error) => Err(failed("open", Object::Fd(fd.as_raw_fd()))(error)),

@@ -22,8 +22,8 @@
 //! }
 //! ```
 //!
-//! The methods of traits, and what the code here binds, have names that no program has: a trait of the program's for all
-//! types, or a constant, is in scope here too.
+//! The methods of traits, and what the code here binds, have names that no program has: a trait of the program's for
+//! all types, or a constant, is in scope here too.
 //!
 //! With a `grace` the last call is `.in_grace(runtime, ::mini::runtime::main::grace::<()>(10000))`, and a `main` that
 //! returns nothing has an exit code too.
