@@ -4,8 +4,9 @@
 //! user code, so a thread that finds it taken spins. If that takes long, the holder was preempted or moves very many
 //! timers, and the waiting thread gives up its own CPU for a while. The lock is not fair: tasks that wait for a lock or
 //! a channel of `mini-sync` wait in a list that it guards. But a thread that takes it again and again, as one that
-//! moves a timeout at each message, must not keep a driver from its timers. So a thread that has spun in vain says so, and one
-//! that takes the lock then gives it back once and yields before. It asks after the swap, when the cache line is its own.
+//! moves a timeout at each message, must not keep a driver from its timers. So a thread that has spun in vain
+//! says so, and one that takes the lock then gives it back once and yields before. It asks after the swap, when the
+//! cache line is its own.
 //!
 //! Rejected:
 //! - The standard library's mutex: a second locked instruction to unlock, as a waiter may sleep in the kernel. 10.8 ns
