@@ -2,10 +2,10 @@
 //!
 //! Called by `addr` (looking up a name) and by `unix` (connecting to a listener whose queue is full).
 
+use std::cell::Cell;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
-use std::thread;
 
 use crate::context::{self, Blocking};
 use crate::source::Wait;
@@ -18,7 +18,10 @@ pub(crate) struct Hop<T> {
 }
 
 /// The side that works. If dropped without a result, by a panic or a pool that has shut down, it delivers an error.
-pub(crate) struct Job<T>(Arc<Mutex<State<T>>>);
+pub(crate) struct Job<T> {
+    state: Arc<Mutex<State<T>>>,
+    has_begun: Cell<bool>,
+}
 
 enum State<T> {
     Working(Option<Waker>),
@@ -28,8 +31,9 @@ enum State<T> {
 impl<T: Send + 'static> Hop<T> {
     pub(crate) fn start(blocking: &Blocking, work: impl FnOnce(&Job<T>) -> io::Result<T> + Send + 'static) -> Hop<T> {
         let state = Arc::new(Mutex::new(State::Working(None)));
-        let job = Job(Arc::clone(&state));
+        let job = Job { state: Arc::clone(&state), has_begun: Cell::new(false) };
         blocking(Box::new(move || {
+            job.has_begun.set(true);
             let result = work(&job);
             job.deliver(result);
         }));
@@ -68,12 +72,12 @@ impl<T> Drop for Hop<T> {
 impl<T> Job<T> {
     /// Whether a future still waits for the result.
     pub(crate) fn is_wanted(&self) -> bool {
-        Arc::strong_count(&self.0) > 1
+        Arc::strong_count(&self.state) > 1
     }
 
     fn deliver(&self, result: io::Result<T>) {
         let before = {
-            let mut state = lock(&self.0);
+            let mut state = lock(&self.state);
             match *state {
                 State::Working(_) => std::mem::replace(&mut *state, State::Done(Some(result))),
                 State::Done(_) => return,
@@ -87,7 +91,7 @@ impl<T> Job<T> {
 
 impl<T> Drop for Job<T> {
     fn drop(&mut self) {
-        self.deliver(Err(io::Error::other(match thread::panicking() {
+        self.deliver(Err(io::Error::other(match self.has_begun.get() {
             true => "the job for it panicked in the mini runtime's blocking pool",
             false => "the mini runtime's blocking pool has no thread for it, or has shut down",
         })));
@@ -106,4 +110,37 @@ pub(crate) fn pool(wait: &Wait) -> Blocking {
 /// Poison is ignored: no user code runs under this lock.
 fn lock<T>(state: &Mutex<State<T>>) -> std::sync::MutexGuard<'_, State<T>> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+    use mini_context::IoKind;
+
+    use super::*;
+    use crate::source::Site;
+
+    #[test]
+    fn a_lost_job_says_whether_it_has_begun() {
+        let wait = Wait::here(&Site { owner: "tests", method: "job", kind: IoKind::Resolve });
+        let lost = |blocking: Blocking| {
+            let mut hop = Hop::start(&blocking, |_| -> io::Result<()> { resume_unwind(Box::new(())) });
+            let Poll::Ready(Err(error)) = hop.poll(&mut Context::from_waker(Waker::noop()), &wait) else {
+                panic!("it is lost");
+            };
+            error.to_string()
+        };
+        let runs = lost(Arc::new(|job| drop(catch_unwind(AssertUnwindSafe(job)))));
+        assert!(runs.contains("panicked"), "{runs}");
+        let discards: Blocking = Arc::new(|job| {
+            // As when a runtime is dropped by a panic.
+            drop(catch_unwind(AssertUnwindSafe(move || {
+                let _job = job;
+                resume_unwind(Box::new(()));
+            })));
+        });
+        let discards = lost(discards);
+        assert!(discards.contains("has no thread for it, or has shut down"), "{discards}");
+    }
 }

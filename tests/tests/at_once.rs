@@ -11,7 +11,7 @@ use mini::net::{TcpListener, TcpStream, UdpSocket, UnixDatagram, UnixListener, U
 use mini::process::Command;
 use mini::runtime::Builder;
 use mini::sync::{Barrier, Mutex, Notify, OnceCell, RwLock, Semaphore, SetOnce, broadcast, mpsc, oneshot, watch};
-use mini::task::{CancelToken, Group, JoinSet, Reason};
+use mini::task::{Group, JoinSet, Reason};
 use mini::time::{Duration, Instant, interval, sleep, sleep_until, timeout};
 use mini_tests::{LIMIT, within};
 
@@ -174,16 +174,6 @@ fn tasks_that_have_ended() {
         }; task.clone());
         others_run_beside!("a set of none", let mut tasks = JoinSet::<()>::new(); tasks.join_next());
         others_run_beside!("a group of none", let group = Group::new(); group.wait());
-        others_run_beside!("a cancelled token", let token = {
-            let token = CancelToken::new();
-            token.cancel(Reason::Requested);
-            token
-        }; token.cancelled());
-        others_run_beside!("what a cancelled token runs", let token = {
-            let token = CancelToken::new();
-            token.cancel(Reason::Requested);
-            token
-        }; token.run(pending::<()>()));
         others_run_beside!("a child", let mut child = {
             let mut child = Command::new("true").spawn().unwrap();
             child.wait().await.unwrap();

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::thread;
 
+use mini::sync::mpsc;
 use mini::task::{CancelToken, Reason};
 use mini_tests::net_support::in_each_runtime;
 use mini_tests::{Counts, Token, caught, counted, line_of, never, poll_with};
@@ -225,4 +226,40 @@ fn threads_that_cancel_wait_and_make_children_at_once_all_come_to_an_end() {
             scope.spawn(|| token.cancel(Reason::Requested));
         });
     }
+}
+
+/// Also where the budget is spent, after which other leaves of the poll get a unit now and then.
+#[test]
+fn a_cancellation_that_is_looked_for_first_comes_before_all_that_is_ready() {
+    in_each_runtime(async || {
+        let (first, run) = (CancelToken::new(), CancelToken::new());
+        for last in 0..300 {
+            let (sender, mut messages) = mpsc::unbounded_channel();
+            (0..1000).for_each(|message| sender.send(message).unwrap());
+            let [first, run] = [&first, &run].map(CancelToken::child);
+            let mut received = Vec::new();
+            let mut note = |message: Option<u32>| {
+                received.push(message.unwrap());
+                if message == Some(last) {
+                    first.cancel(Reason::Requested);
+                    run.cancel(Reason::Requested);
+                }
+            };
+            loop {
+                mini::race! {
+                    biased;
+                    _ = first.cancelled() => break,
+                    message = messages.recv() => note(message),
+                }
+            }
+            loop {
+                mini::race! {
+                    biased;
+                    _ = run.run(pending::<()>()) => break,
+                    message = messages.recv() => note(message),
+                }
+            }
+            assert!(received.into_iter().eq(0..=last));
+        }
+    });
 }

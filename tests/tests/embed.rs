@@ -355,6 +355,12 @@ fn timers_that_another_thread_serves_are_not_the_hosts_until_it_leaves() {
         assert!(wait(&runtime, LIMIT), "the host is told that the thread has left");
         settle(&runtime);
         assert_eq!(runtime.next_deadline(), Some(due));
+        thread::scope(|scope| {
+            let turn = scope.spawn(|| runtime.turn(Duration::from_millis(50)));
+            while !turn.is_finished() {
+                assert_eq!(runtime.next_deadline(), Some(due), "a turn of another thread leaves them to the host");
+            }
+        });
         drop(task);
         // The thread itself may ask.
         let told = runtime.block_on(async { runtime.next_deadline() });

@@ -200,8 +200,14 @@ fn run(entry: Entry, args: Args, ending: Ending, name: &Ident) -> TokenStream {
     if entry == Entry::Test {
         runtime.extend(source(".in_test_harness()"));
     }
+    // By its path: on a `&mut Builder` the method of a trait of the program's for all types would come first.
+    let built = runtime;
+    let mut runtime = source("<");
+    runtime.extend(path.clone());
+    runtime.extend(source("::runtime::Builder>::build"));
+    runtime.extend(parenthesized(built));
     runtime.extend(source(&format!(
-        ".build().unwrap_or_else(|mini_error| ::core::panic!(\"{entry} could not start the runtime: {{mini_error}}\"))"
+        ".unwrap_or_else(|mini_error| ::core::panic!(\"{entry} could not start the runtime: {{mini_error}}\"))"
     )));
     let body = match ending {
         Ending::Seeds => unreachable!("has its own call"),

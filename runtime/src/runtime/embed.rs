@@ -156,8 +156,7 @@ impl Runtime {
     #[track_caller]
     pub fn next_deadline(&self) -> Option<Instant> {
         let core = self.embedded("next_deadline");
-        let is_others = core.ownership.is_held() && !ptr::eq(context::held(), core);
-        if is_others && core.embedder.is_watched() {
+        if core.embedder.is_served() && !ptr::eq(context::held(), core) {
             return None;
         }
         if core.has_mail() || core.embedder.has_more() {

@@ -28,7 +28,7 @@
 //! Rejected: keeping the core between turns (`block_on` of the embedder would wait for itself). A descriptor of its own
 //! beside the epoll (a write more per wake).
 
-use crate::primitives::atomic::{AtomicBool, Ordering::Relaxed, Ordering::SeqCst};
+use crate::primitives::atomic::{AtomicBool, Ordering::Relaxed, Ordering::SeqCst, fence};
 
 /// What a core knows about an embedder.
 #[derive(Debug, Default)]
@@ -37,6 +37,8 @@ pub(crate) struct Embedder {
     watched: AtomicBool,
     /// The last turn has left work.
     has_more: AtomicBool,
+    /// A thread in `block_on` works on the core, and sees to its timers.
+    is_served: AtomicBool,
 }
 
 impl Embedder {
@@ -49,6 +51,20 @@ impl Embedder {
     /// Asked by a thread that leaves the core, after its last look at the reactor: whether it must ring.
     pub(crate) fn is_watched(&self) -> bool {
         self.watched.load(SeqCst)
+    }
+
+    /// A thread begins to serve the core, or no longer does: then it asks [`is_watched`](Self::is_watched) next.
+    pub(crate) fn note_served(&self, is_served: bool) {
+        self.is_served.store(is_served, Relaxed);
+        fence(SeqCst); // the caller asks for `watched` next, and an embedder notes that first, then asks for this
+    }
+
+    /// Whether a thread serves the core, and rings when it leaves, as the descriptor is watched.
+    pub(crate) fn is_served(&self) -> bool {
+        self.is_watched() && {
+            fence(SeqCst);
+            self.is_served.load(Relaxed)
+        }
     }
 
     /// Whether the last turn has left work.
@@ -89,6 +105,28 @@ mod models {
             }
             leaver.join().unwrap();
             assert!(*shared.1.lock().unwrap());
+        });
+    }
+
+    /// An embedder that leaves the timers to a thread in `block_on` is rung for when that one leaves.
+    ///
+    /// Fails when the leaver asks before it says that it leaves, or without the fence of `note_served`.
+    #[test]
+    fn who_leaves_timers_to_another_thread_is_rung_for() {
+        loom::model(|| {
+            let shared = Arc::new((Embedder::default(), Mutex::new(false)));
+            shared.0.note_served(true);
+            let leaving = shared.clone();
+            let leaver = thread::spawn(move || {
+                leaving.0.note_served(false);
+                if leaving.0.is_watched() {
+                    *leaving.1.lock().unwrap() = true;
+                }
+            });
+            let _rings = shared.0.watch(); // heard by the thread that serves
+            let is_left_to_it = shared.0.is_served();
+            leaver.join().unwrap();
+            assert!(!is_left_to_it || *shared.1.lock().unwrap());
         });
     }
 }

@@ -117,7 +117,9 @@ impl<'a> Worker<'a> {
     ///
     /// If the core has tasks that may not leave another thread, which is named; the core is released again.
     pub(crate) fn new(shared: &'a Arc<Shared>, core: &'a Core) -> Result<Self, ThreadId> {
-        Self::sit_down(shared, core, shared.config.timer_slack)
+        let worker = Self::sit_down(shared, core, shared.config.timer_slack)?;
+        core.embedder.note_served(true);
+        Ok(worker)
     }
 
     /// With the thread's timer slack, if that is to be set.
@@ -459,8 +461,11 @@ impl Drop for Worker<'_> {
             mini_net::set_timer_slack(slack);
         }
         shared.idle.park(core.index());
-        if !self.is_for_embedder && core.embedder.is_watched() {
-            core.driver().reactor().notify(); // see `embedder.rs`
+        if !self.is_for_embedder {
+            core.embedder.note_served(false);
+            if core.embedder.is_watched() {
+                core.driver().reactor().notify(); // see `embedder.rs`
+            }
         }
         self.context = None;
         mini_context::end_polls();

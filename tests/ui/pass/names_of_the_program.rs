@@ -10,6 +10,9 @@ use Level::*;
 
 trait Ends {
     fn exit(&self) {}
+    fn build(&self) -> Result<String, String> {
+        Ok(String::new())
+    }
     fn output(&self) -> u8 {
         7
     }

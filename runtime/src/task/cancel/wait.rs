@@ -7,9 +7,9 @@
 use std::fmt;
 use std::panic::Location;
 use std::pin::Pin;
-use std::task::{Context, Poll, Waker, ready};
+use std::task::{Context, Poll, Waker};
 
-use mini_context::{Note, forget_wait, leave_note, notes, poll_budget};
+use mini_context::{Note, forget_wait, leave_note, notes, spend};
 use pin_project_lite::pin_project;
 
 use super::node::Node;
@@ -140,7 +140,7 @@ impl Future for WaitForCancel<'_> {
             leave_note(waiter.note());
             return Poll::Pending;
         }
-        ready!(poll_budget(cx));
+        spend(1); // and never refused: nothing goes before a cancellation that is looked for first
         poll
     }
 }
@@ -154,7 +154,7 @@ impl Future for WaitForCancelOwned {
             leave_note(self.waiter.note());
             return Poll::Pending;
         }
-        ready!(poll_budget(cx));
+        spend(1); // and never refused: nothing goes before a cancellation that is looked for first
         poll
     }
 }
@@ -165,7 +165,7 @@ impl<F: Future> Future for Run<F> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
         if let Poll::Ready(why) = this.wait.poll_unnoted(cx) {
-            ready!(poll_budget(cx)); // the future is not polled any more
+            spend(1);
             this.future.set(None);
             return Poll::Ready(Err(why));
         }
