@@ -9,7 +9,8 @@
 //! `benches/CHANNELS.md`.
 //!
 //! - *Ping-pong*: two tasks and two channels; a message goes there and back. Nothing else is to do, so each message
-//!   finds its receiver waiting.
+//!   finds its receiver waiting. *No channel* is a word and a kept waker, without a locked instruction: what the two
+//!   tasks take of a round, whatever they talk through.
 //! - *Stream*: one task sends as fast as it can, another one receives.
 //! - *Reply*: a task that makes a channel for one answer, and another task that answers.
 //! - *Alone*: a task takes a lock and releases it.

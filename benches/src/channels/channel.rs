@@ -3,6 +3,13 @@
 //! Rejected: boxing the futures of a channel (an allocation that no user would have).
 
 use std::future::{self, Future};
+use std::sync::atomic::{
+    AtomicU32,
+    Ordering::{Acquire, Relaxed, Release, SeqCst},
+    fence,
+};
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll, Waker};
 
 use super::{Cell, Sample, cell, measure};
 use crate::clock::Stopwatch;
@@ -77,6 +84,61 @@ channel!(FlumeUnbounded, f::unbounded(), f::Sender<u32>, f::Receiver<u32>, send_
 channel!(KanalBounded, k::bounded_async(BOUND), k::AsyncSender<u32>, k::AsyncReceiver<u32>, send await, recv);
 channel!(KanalUnbounded, k::unbounded_async(), k::AsyncSender<u32>, k::AsyncReceiver<u32>, send await, recv);
 
+/// No channel: a word, and the waker of its one reader, without a locked instruction for a message. What a round takes
+/// over it is the runtime's own, and below any channel.
+struct Bare;
+
+struct Word {
+    /// The message and 1 more, or 0.
+    message: AtomicU32,
+    /// The reader's: it stays in one task.
+    reader: OnceLock<Waker>,
+}
+
+struct Reader(Arc<Word>);
+
+impl Channel for Bare {
+    type Sender = Arc<Word>;
+    type Receiver = Reader;
+
+    fn make() -> (Arc<Word>, Reader) {
+        let word = Arc::new(Word { message: AtomicU32::new(0), reader: OnceLock::new() });
+        (word.clone(), Reader(word))
+    }
+
+    /// One message at a time: the load waits for the answer.
+    fn send(word: &Arc<Word>, message: u32) -> impl Future<Output: Delivered> + Send {
+        word.message.store(message + 1, Release);
+        let reader = word.reader.get().or_else(|| {
+            fence(SeqCst); // with the one in `look`: it sees the message, or this its waker
+            word.reader.get()
+        });
+        reader.into_iter().for_each(Waker::wake_by_ref);
+        future::ready(Ok::<(), ()>(()))
+    }
+
+    fn receive(reader: &mut Reader) -> impl Future<Output: IntoIterator<Item = u32>> + Send {
+        future::poll_fn(|cx| reader.look(cx))
+    }
+}
+
+impl Reader {
+    fn look(&self, cx: &Context<'_>) -> Poll<Option<u32>> {
+        let word = &self.0;
+        if word.reader.get().is_none() {
+            let _is_new = word.reader.set(cx.waker().clone());
+            fence(SeqCst);
+        }
+        match word.message.load(Acquire) {
+            0 => Poll::Pending,
+            above => {
+                word.message.store(0, Relaxed);
+                Poll::Ready(Some(above - 1))
+            }
+        }
+    }
+}
+
 /// The cells of a load over channels, each on mini and on tokio.
 macro_rules! cells {
     ($load:ident: $($name:literal $channel:ty),+) => {
@@ -88,20 +150,20 @@ macro_rules! cells {
 }
 
 macro_rules! both {
-    ($bounded:ident, $unbounded:ident, $load:ident) => {
+    ($bounded:ident, $unbounded:ident, $load:ident $(, $name:literal $channel:ty)?) => {
         pub(super) fn $bounded() -> Vec<Cell> {
             cells!($load: "mini" MiniBounded, "tokio" TokioBounded, "async-channel" AsyncBounded,
-                "flume" FlumeBounded, "kanal" KanalBounded)
+                "flume" FlumeBounded, "kanal" KanalBounded $(, $name $channel)?)
         }
 
         pub(super) fn $unbounded() -> Vec<Cell> {
             cells!($load: "mini" MiniUnbounded, "tokio" TokioUnbounded, "async-channel" AsyncUnbounded,
-                "flume" FlumeUnbounded, "kanal" KanalUnbounded)
+                "flume" FlumeUnbounded, "kanal" KanalUnbounded $(, $name $channel)?)
         }
     };
 }
 
-both!(ping_pong_bounded, ping_pong_unbounded, ping_pong);
+both!(ping_pong_bounded, ping_pong_unbounded, ping_pong, "no channel: a word and a waker" Bare);
 both!(stream_bounded, stream_unbounded, stream);
 
 async fn ping_pong<R: Rt, C: Channel>(rounds: u32) -> Sample {
