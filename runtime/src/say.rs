@@ -12,9 +12,11 @@ macro_rules! say {
     ($($text:tt)*) => { $crate::say::line(format_args!($($text)*)) };
 }
 
+/// In one write: the standard library tells of a panic piece by piece, and takes no lock for it.
 #[cold]
 pub(crate) fn line(text: fmt::Arguments<'_>) {
-    let _ = writeln!(std::io::stderr(), "mini: {text}");
+    let line = format!("mini: {text}\n");
+    let _ = std::io::stderr().write_all(line.as_bytes());
 }
 
 /// The most lines of a kind per [`WINDOW`]: a network that breaks ends ten thousand connections.

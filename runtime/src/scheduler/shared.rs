@@ -240,9 +240,11 @@ impl Shared {
 
     /// A panic that no join handle will see.
     pub(crate) fn report_panic(&self, error: &JoinError) {
-        match &self.config.on_task_panic {
-            Some(hook) => drop(contain(|| hook(error))),
-            None => say!("{error}, and nobody awaits it"),
+        let known = self.group_errors.take(error.id());
+        match (&self.config.on_task_panic, known) {
+            (Some(hook), _) => drop(contain(|| hook(error))),
+            (None, Some(known)) => say!("{error}, in the group {}", known.group), // it has a report
+            (None, None) => say!("{error}, and nobody awaits it"),
         }
     }
 

@@ -59,6 +59,30 @@ fn an_error_is_told_at_once_with_its_text_and_the_group_unless_it_is_read() {
 }
 
 #[test]
+fn a_panic_is_told_at_once_with_the_group_unless_it_is_read() {
+    let child = in_child("errors::a_panic_is_told_at_once_with_the_group_unless_it_is_read", || {
+        mini::block_on(async {
+            let group = Group::new().name("panicking"); // made of panics
+            drop(group.spawn(async { panic!("no luck") }));
+            let late = group.spawn(async { panic!("no luck") });
+            drop(group.spawn_blocking(|| panic!("no luck")));
+            assert!(group.spawn(async { panic!("seen") }).await.is_err());
+            until(|| late.is_finished()).await;
+            drop(late); // after its end
+            assert_eq!(group.shutdown(Reason::Requested).await.failures(), 4);
+        });
+    });
+    let Some(stderr) = child else { return };
+    let end = format!(
+        " panicked: no luck, in the group \"panicking\" made at tests/tests/group/errors.rs:{}:25\n",
+        line("// made of panics")
+    );
+    // Each in one piece, whatever the standard library says of these panics meanwhile.
+    assert_eq!(stderr.matches(&end).count(), 3, "{end}{stderr}");
+    assert!(!stderr.contains("nobody awaits it"), "{stderr}");
+}
+
+#[test]
 fn a_hook_gets_the_error_with_its_text_and_the_group() {
     on_each_flavour(|mut builder| {
         let seen = Arc::new(Mutex::new(Vec::new()));

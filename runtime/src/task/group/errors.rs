@@ -1,4 +1,5 @@
-//! `Errors`: what groups know of the errors of their tasks, until that is said of a task whose handle was dropped.
+//! `Errors`: what groups know of the errors and panics of their tasks, until that is said of one whose handle was
+//! dropped.
 //!
 //! A group can show errors of any type (`outcome.rs`), and the runtime only those of some types (`task/unseen.rs`). But
 //! the group judges an output before anybody knows whether it will be read. So each error is left here, and found by

@@ -124,10 +124,10 @@ impl Seat {
         }
     }
 
-    /// Also leaves an error for the case that the handle is dropped.
+    /// Also leaves it for the case that the handle is dropped.
     fn fail(&mut self, error: String, is_panic: bool) {
         self.fate = Fate::Failed;
-        if !is_panic && let Some(task) = context::with_task(Running::id) {
+        if let Some(task) = context::with_task(Running::id) {
             let error = GroupError { group: Called(&self.place.node).to_string(), text: error.clone() };
             context::with_shared(|shared| shared.group_errors.leave(task, error));
         }
