@@ -1,5 +1,7 @@
 //! `mini::sync` on mini: where its blocking methods may be called, and what a wait says.
 
+use std::future::pending;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,7 +9,7 @@ use mini::runtime::Builder;
 use mini::sync::{Mutex, mpsc, oneshot};
 use mini::task::{Group, Reason, block_in_place, yield_now};
 use mini::time::{pause, timeout};
-use mini_tests::{caught, multi_thread};
+use mini_tests::{caught, multi_thread, on_each_flavour};
 
 #[test]
 fn blocking_methods_are_for_jobs_and_threads() {
@@ -52,6 +54,60 @@ fn blocking_methods_refuse_to_block_a_task_or_a_main_future() {
         });
         assert!(in_task || panic.message.contains("`blocking_recv` would block"), "{}", panic.message);
     }
+}
+
+/// Blocks when it is dropped, and sends whether that was refused.
+struct Blocks(Arc<Mutex<()>>, std::sync::mpsc::Sender<Option<String>>);
+
+impl Drop for Blocks {
+    fn drop(&mut self) {
+        let refused = std::panic::catch_unwind(AssertUnwindSafe(|| drop(self.0.blocking_lock())));
+        let text = refused.err().map(|payload| payload.downcast_ref::<String>().cloned().unwrap_or_default());
+        self.1.send(text).unwrap();
+    }
+}
+
+#[test]
+fn blocking_methods_refuse_to_block_where_the_future_of_a_task_is_dropped() {
+    on_each_flavour(|builder| {
+        let runtime = builder.build().unwrap();
+        let (sender, dropped) = std::sync::mpsc::channel();
+        let waits = || {
+            let blocks = Blocks(Arc::default(), sender.clone());
+            runtime.spawn(async move {
+                let _blocks = blocks;
+                pending::<()>().await;
+            })
+        };
+        let (aborted, _left) = (waits(), waits());
+        runtime.block_on(async {
+            yield_now().await;
+            aborted.abort();
+            assert!(aborted.await.unwrap_err().is_cancelled());
+        });
+        drop(runtime);
+        for _ in 0..2 {
+            let text = dropped.recv().unwrap().expect("it was let");
+            assert!(text.contains("`blocking_lock` would block the thread of a task"), "{text}");
+        }
+    });
+}
+
+#[test]
+fn what_a_job_that_never_starts_has_may_block() {
+    let runtime = multi_thread(1).max_blocking_threads(1).build().unwrap();
+    let (sender, dropped) = std::sync::mpsc::channel();
+    let (go, waits) = std::sync::mpsc::channel::<()>();
+    runtime.block_on(async {
+        let busy = mini::spawn_blocking(move || waits.recv().unwrap());
+        let blocks = Blocks(Arc::default(), sender);
+        let job = mini::spawn_blocking(move || drop(blocks));
+        job.abort();
+        go.send(()).unwrap();
+        assert!(job.await.unwrap_err().is_cancelled());
+        busy.await.unwrap();
+    });
+    assert_eq!(dropped.recv().unwrap(), None);
 }
 
 #[test]

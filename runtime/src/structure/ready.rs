@@ -5,7 +5,7 @@
 //! that nobody woke is not polled.
 //!
 //! ```text
-//!              1 wake: queued, and the parent is woken           2 take: all numbers, in order
+//!              1 wake: queued, and the parent is woken           2 take: the numbers, in order
 //!   RESTING --------------------------------------> WOKEN --------------------------------> POLLING
 //!      ^                                                                                      | ^  '-- 3 wake:
 //!      '-------------- 4 rest: the queue is empty, the waker is left ------------------------'  '----  queued
@@ -18,6 +18,7 @@
 //! Rejected: a bit for each child (10,000 children need a tree of words, and their order is that of their places). A
 //! flag for each child outside of the lock (a second locked instruction).
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
@@ -35,7 +36,7 @@ pub(super) struct Ready {
 
 #[derive(Debug, Default)]
 struct Queue {
-    numbers: Vec<u32>,
+    numbers: VecDeque<u32>,
     /// By number: whether it is among `numbers`.
     is_queued: Vec<bool>,
     /// The parent is at work, and looks at the queue before it rests.
@@ -50,7 +51,7 @@ impl Queue {
             self.is_queued.resize(index + 1, false);
         }
         if !std::mem::replace(&mut self.is_queued[index], true) {
-            self.numbers.push(number);
+            self.numbers.push_back(number);
         }
     }
 }
@@ -102,24 +103,26 @@ impl Ready {
         parent.into_iter().for_each(Waker::wake);
     }
 
-    /// Edge 2. `numbers`, which is empty, is exchanged for what is queued.
+    /// Edge 2. Puts the first numbers into `numbers`, which is empty: as many as a poll may come to, so that of very
+    /// many each is taken once.
     pub(super) fn take(&self, numbers: &mut Vec<u32>) {
         let mut queue = self.queue.lock();
         queue.is_polling = true;
-        std::mem::swap(&mut queue.numbers, numbers);
+        let count = queue.numbers.len().min(usize::from(mini_context::BUDGET));
+        numbers.extend(queue.numbers.drain(..count));
         for &number in &*numbers {
             queue.is_queued[number as usize] = false;
         }
     }
 
-    /// Puts numbers back that were taken and not used, before those that have come since.
+    /// Puts numbers back that were taken and not used, before all others. One that was woken since stays where it is.
     pub(super) fn put_back(&self, numbers: &mut Vec<u32>) {
         let mut queue = self.queue.lock();
-        let later = std::mem::take(&mut queue.numbers);
-        for number in numbers.drain(..) {
-            queue.push(number); // unless it is among the later ones
+        for number in numbers.drain(..).rev() {
+            if !std::mem::replace(&mut queue.is_queued[number as usize], true) {
+                queue.numbers.push_front(number);
+            }
         }
-        queue.numbers.extend(later);
     }
 
     /// Edge 4: pending if there is nothing to do until a wake.
@@ -137,6 +140,32 @@ impl Ready {
         queue.is_polling = false;
         let is_idle = queue.numbers.is_empty() && !self.has_spawned.load(Relaxed);
         if is_idle { Poll::Pending } else { Poll::Ready(()) }
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_is_taken_in_its_turn_however_few_of_a_pass_are_used() {
+        let (ready, mut pass, mut used) = (Ready::new(), Vec::new(), Vec::new());
+        (0..1000).for_each(|number| ready.wake(number));
+        while used.len() < 1002 {
+            ready.take(&mut pass);
+            assert!(pass.len() <= usize::from(mini_context::BUDGET));
+            if used.len() == 500 {
+                ready.wake(500); // taken, and not used yet: from now on behind the others
+                ready.wake(0);
+                ready.wake(0);
+            }
+            used.extend(pass.drain(..pass.len().min(50)));
+            ready.put_back(&mut pass);
+        }
+        assert!(used.drain(..550).eq(0..550), "500 was used in that pass");
+        assert!(used.into_iter().eq((550..1000).chain([500, 0])));
+        ready.take(&mut pass);
+        assert!(pass.is_empty());
     }
 }
 

@@ -62,6 +62,23 @@ impl Ran {
     }
 }
 
+/// While it lives, this thread drops the future of a task: its destructors may block no more than its polls.
+struct Dropping {
+    outer: u64,
+}
+
+impl Dropping {
+    fn new(task: Id) -> Self {
+        Self { outer: mini_context::swap_task(task.get()) }
+    }
+}
+
+impl Drop for Dropping {
+    fn drop(&mut self) {
+        mini_context::swap_task(self.outer);
+    }
+}
+
 /// A task that is being polled, on the runner's stack.
 pub(crate) struct Running {
     task: Queued,
@@ -203,7 +220,7 @@ impl Queued {
     fn drop_future(self) {
         let running = Running::new(self);
         // The destructor of another task's output may have spawned this task, which the runtime then refused.
-        let inside = (context::leave_output(), context::enter_task(&running));
+        let inside = (context::leave_output(), context::enter_task(&running), Dropping::new(running.id()));
         let task = &running.task;
         // SAFETY: the task is started and not finished, so the stage is ours (rights table, row 1).
         // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.

@@ -59,7 +59,7 @@ use crate::waiters::{self, Wakes};
 ///
 /// # Panics
 ///
-/// If `capacity` is 0, or more than `usize::MAX / 2`.
+/// If `capacity` is 0, or more than `usize::MAX / 2`, or more than memory holds.
 #[track_caller]
 pub fn channel<T: Clone>(capacity: usize) -> (Sender<T>, Receiver<T>) {
     let sender = Sender::new(capacity);

@@ -27,6 +27,13 @@
 //! When all senders are gone, `recv` gives what is still queued, then `None`. When the receiver is dropped, or
 //! [`close`](Receiver::close) is called, sending gives an error with the message. After `close`, room that was
 //! [reserved](Sender::reserve) before may still be used, and `recv` waits for it.
+//!
+//! # Memory
+//!
+//! A receiver keeps the waker of the task that it has waited in last, until it waits in another one or is dropped, so
+//! that a message costs no clone of it. A task of mini that has ended and whose receiver lives on elsewhere keeps its
+//! memory that long, but nothing that was in its future. On an executor where nothing but wakers keeps a task alive, a
+//! task that has a receiver and is never woken again is never dropped.
 
 mod bounded;
 mod chan;

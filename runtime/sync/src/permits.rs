@@ -381,6 +381,7 @@ impl<S: Source> Acquire<S> {
     }
 
     fn wait(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), Refusal>> {
+        assert_ne!(self.phase, Phase::Through, "polled after it was ready");
         let claim = self.claim();
         let mut this = self.project();
         let source = &*this.source;
@@ -408,7 +409,7 @@ impl<S: Source> Acquire<S> {
                     ((state, None), key)
                 }
             }
-            Phase::Through => panic!("polled after it was ready"),
+            Phase::Through => unreachable!("asked above"),
         };
         drop(old);
         if done == Poll::Ready(Err(Refusal::Closed)) {

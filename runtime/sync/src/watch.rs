@@ -419,7 +419,7 @@ impl<T> Receiver<T> {
     pub fn wait_for<F: FnMut(&T) -> bool>(&mut self, is_wanted: F) -> WatchWaitFor<'_, T, F> {
         let Self { shared, version } = self;
         let inner = Wait::new(Changes(shared));
-        WatchWaitFor { seen: version, is_wanted, has_looked: false, is_closed: false, inner }
+        WatchWaitFor { seen: version, is_wanted, has_looked: false, announced: None, is_closed: false, inner }
     }
 
     /// Whether both are of one channel.
@@ -514,6 +514,8 @@ pin_project! {
         is_wanted: F,
         // Whether the value that counts as seen has been looked at.
         has_looked: bool,
+        // The version that the last wait has ended with. It is no change any more for who looks at the value.
+        announced: Option<u64>,
         is_closed: bool,
         #[pin]
         inner: Wait<Changes<'a, T>>,
@@ -530,9 +532,10 @@ impl<'a, T, F: FnMut(&T) -> bool> Future for WatchWaitFor<'a, T, F> {
             if !*this.has_looked {
                 ready!(mini_context::check_budget(cx));
                 let current = shared.read();
-                let has_changed = current.version != **this.seen;
+                let is_unseen = current.version != **this.seen;
+                let has_changed = is_unseen && *this.announced != Some(current.version);
                 **this.seen = current.version;
-                if (!*this.is_closed || has_changed) && (this.is_wanted)(&current.value) {
+                if (!*this.is_closed || is_unseen) && (this.is_wanted)(&current.value) {
                     mini_context::spend(1);
                     return Poll::Ready(Ok(Ref { current, has_changed }));
                 }
@@ -543,6 +546,7 @@ impl<'a, T, F: FnMut(&T) -> bool> Future for WatchWaitFor<'a, T, F> {
             }
             let change = ready!(this.inner.as_mut().poll_until(cx, |state| change(state, **this.seen)));
             *this.is_closed = change.is_err();
+            *this.announced = change.ok();
             *this.has_looked = false;
         }
     }

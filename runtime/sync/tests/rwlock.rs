@@ -3,7 +3,10 @@
 mod by_hand;
 
 use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::{Context, Waker};
 use std::thread;
 
 use by_hand::{now, spawn};
@@ -278,6 +281,39 @@ fn readers_and_writers_on_threads_see_whole_values() {
         .collect();
     threads.into_iter().for_each(|thread| thread.join().unwrap());
     assert_eq!(*lock.try_read().unwrap(), [2 * rounds; 4]);
+}
+
+/// A waker that panics once.
+fn panicking() -> Waker {
+    by_hand::calling(|| resume_unwind(Box::new(())))
+}
+
+#[test]
+fn a_writer_that_becomes_a_reader_leaves_nothing_behind_if_a_waker_panics() {
+    let lock = RwLock::new(7);
+    let writer = now(lock.write());
+    let mut reading = pin!(lock.read());
+    assert!(reading.as_mut().poll(&mut Context::from_waker(&panicking())).is_pending());
+    assert!(catch_unwind(AssertUnwindSafe(|| writer.downgrade())).is_err());
+    drop(reading.poll(&mut Context::from_waker(Waker::noop())));
+    assert!(lock.try_write().is_ok(), "it is still read");
+
+    let lock = Arc::new(RwLock::new(7));
+    let writer = now(lock.clone().write_owned());
+    let mut reading = pin!(lock.read());
+    assert!(reading.as_mut().poll(&mut Context::from_waker(&panicking())).is_pending());
+    assert!(catch_unwind(AssertUnwindSafe(|| writer.downgrade())).is_err());
+    drop(reading.poll(&mut Context::from_waker(Waker::noop())));
+    assert!(lock.try_write().is_ok(), "it is still read");
+}
+
+#[test]
+#[should_panic(expected = "polled after it was ready")]
+fn a_lock_without_a_wait_is_not_polled_again() {
+    let lock = RwLock::new(7);
+    let mut reading = spawn(lock.read());
+    drop(reading.ready());
+    drop(reading.poll());
 }
 
 #[test]

@@ -213,10 +213,20 @@ fn a_wait_for_a_value_goes_on_until_one_is_wanted() {
     sender.send(3).unwrap();
     assert_eq!(waiting.wakes(), 2);
     let value = waiting.ready().unwrap();
-    assert_eq!((*value, value.has_changed()), (3, true));
+    assert_eq!((*value, value.has_changed()), (3, false), "the wait has told of it");
     drop(value);
     drop(waiting);
     assert!(!receiver.has_changed().unwrap());
+
+    sender.send(4).unwrap();
+    let value = now(receiver.wait_for(|value| *value > 3)).unwrap();
+    assert!(value.has_changed(), "without a wait");
+    drop(value);
+    let mut waiting = spawn(receiver.wait_for(|value| *value > 5));
+    waiting.waits();
+    sender.send(5).unwrap();
+    sender.send(6).unwrap();
+    assert_eq!(*waiting.ready().unwrap(), 6);
 }
 
 #[test]

@@ -166,7 +166,9 @@ impl<'a, T: ?Sized> RwLockWriteGuard<'a, T> {
     /// ```
     pub fn downgrade(mut self) -> RwLockReadGuard<'a, T> {
         self.held.count -= 1;
-        RwLockReadGuard::new(self.held.source)
+        let reader = RwLockReadGuard::new(self.held.source);
+        drop(self); // here: what is returned is leaked if a waker panics in the drop at the end
+        reader
     }
 
     /// As [`downgrade`](Self::downgrade), with a guard of a part of the value.
@@ -267,7 +269,9 @@ impl<T: ?Sized> OwnedRwLockWriteGuard<T> {
     /// A read guard instead of this; see [`RwLockWriteGuard::downgrade`].
     pub fn downgrade(mut self) -> OwnedRwLockReadGuard<T> {
         self.held.count -= 1;
-        OwnedRwLockReadGuard::new(self.held.source.clone())
+        let reader = OwnedRwLockReadGuard::new(self.held.source.clone());
+        drop(self); // as in `RwLockWriteGuard::downgrade`
+        reader
     }
 
     /// As [`downgrade`](Self::downgrade), with a guard of a part of the value.
