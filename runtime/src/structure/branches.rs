@@ -60,7 +60,7 @@ pub(super) fn draw(branches: usize) -> usize {
     ((drawn * branches as u64) >> 32) as usize
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
 
