@@ -1,14 +1,14 @@
 //! The budget of a task: computing tasks that spend it yield in time, and those without one do not.
 
-use std::future::poll_fn;
+use std::future::{poll_fn, ready};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::task::{Context, Poll};
 
 use mini::sync::{Notify, Semaphore, mpsc, oneshot, watch};
-use mini::task::{consume_budget, unconstrained, yield_now};
-use mini::time::{Duration, sleep};
+use mini::task::{CancelToken, Reason, consume_budget, unconstrained, yield_now};
+use mini::time::{Duration, Instant, deadline, sleep, timeout};
 use mini_tests::{Counts, block_on_elsewhere, caught, counted, on_each_flavour, on_single_workers, poll_with};
 
 /// Spends `rounds` units.
@@ -212,6 +212,37 @@ fn one_poll_has_128_units() {
             polled.await;
             assert_eq!(counts.polls(), 10);
         });
+    });
+}
+
+/// What is looked at first is chosen if it is ready, however much of the budget is spent.
+#[test]
+fn what_comes_first_is_chosen_with_a_spent_budget_too() {
+    const MESSAGES: usize = 1000;
+    async fn drain(way: usize) -> usize {
+        let (sender, mut receiver) = mpsc::channel(MESSAGES);
+        (0..MESSAGES).for_each(|number| sender.try_send(number).unwrap());
+        let stop = CancelToken::new();
+        stop.cancel(Reason::Requested);
+        for received in 0..MESSAGES {
+            let message = match way {
+                0 => timeout(Duration::ZERO, receiver.recv()).await.ok(),
+                1 => deadline(Instant::now(), receiver.recv()).await.ok(),
+                2 => mini::race! { biased; message = receiver.recv() => Some(message), _ = ready(()) => None },
+                _ => mini::race! { biased; message = receiver.recv() => Some(message), _ = stop.cancelled() => None },
+            };
+            if message.flatten() != Some(received) {
+                return received;
+            }
+        }
+        MESSAGES
+    }
+    on_each_flavour(|builder| {
+        let runtime = builder.build().unwrap();
+        for way in 0..4 {
+            assert_eq!(runtime.block_on(drain(way)), MESSAGES, "way {way}");
+            assert_eq!(runtime.block_on(async { mini::spawn(drain(way)).await.unwrap() }), MESSAGES, "way {way}");
+        }
     });
 }
 

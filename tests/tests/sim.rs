@@ -71,7 +71,10 @@ fn a_race_is_found_and_its_seed_is_told() {
         "{text}"
     );
     let seed = text[5..].split(':').next().unwrap().parse().unwrap();
-    assert!(text.contains(&format!("replay: MINI_SEED={seed} cargo test loses -- --exact")), "{text}");
+    assert!(
+        text.contains(&format!("replay: MINI_SEED={seed} cargo test loses -- --exact --include-ignored")),
+        "{text}"
+    );
     assert!(text.contains("the last steps:\n"), "{text}");
     assert_eq!(Sim::new(seed).run(lost_update()).unwrap(), 1);
     assert!((1..seed).all(|seed| Sim::new(seed).run(lost_update()).unwrap() == 2), "not the first one");

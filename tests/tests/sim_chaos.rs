@@ -190,7 +190,7 @@ fn two_faults_of_forty_are_left_and_the_command_fails_by_them_alone() {
     let fault = |number| format!("#{number} buggify {at} at 0.000000 s");
     let line = format!("\n  shrunk: 2 of 40 faults are needed: {}, {}\n", fault(7), fault(19));
     assert!(text.contains(&line), "{text}");
-    let replay = "MINI_SIM_SKIP=1-6,8-18,20- cargo test fails_by_two_of_forty_faults -- --exact\n";
+    let replay = "MINI_SIM_SKIP=1-6,8-18,20- cargo test fails_by_two_of_forty_faults -- --exact --include-ignored\n";
     assert!(text.contains(replay), "{text}");
     let printed = text.matches("panicked at").count();
     assert!(printed <= 4, "the panics of repeated runs are printed: {printed}\n{text}");
@@ -272,7 +272,7 @@ fn a_failure_that_comes_only_once_is_told_as_it_was() {
     let note = "seed 1 was run again and did not fail in this way: use `mini::sim::interpose!()` in this test binary: ";
     assert!(text.starts_with(note) || !cfg!(target_os = "linux"), "{text}");
     assert!(text.contains("\nseed 1: panicked: at first ") && text.contains(&format!("]\n  at {at}\n")), "{text}");
-    let command = "\n  compare two runs: MINI_SEED=1 MINI_SIM_CHECK=1 cargo test once -- --exact\n";
+    let command = "\n  compare two runs: MINI_SEED=1 MINI_SIM_CHECK=1 cargo test once -- --exact --include-ignored\n";
     assert!(text.ends_with(command) && !text.contains("replay: "), "{text}");
 }
 
@@ -312,7 +312,7 @@ fn a_failure_without_faults_has_neither_a_line_about_them_nor_numbers_to_skip() 
     let text =
         report(|| Seeds::new("sim_chaos", "plain", 1).run(|| async { assert!(current().seed() > 1, "plainly") }));
     assert!(!text.contains("faults") && !text.contains("MINI_SIM_SKIP"), "{text}");
-    assert!(text.contains("replay: MINI_SEED=1 cargo test plain -- --exact\n"), "{text}");
+    assert!(text.contains("replay: MINI_SEED=1 cargo test plain -- --exact --include-ignored\n"), "{text}");
 }
 
 #[test]
@@ -330,7 +330,11 @@ fn the_picture_of_a_failure_has_a_track_for_each_task_and_the_faults_in_virtual_
         assert!(current().elapsed() < Duration::from_secs(7), "too late");
     };
     let text = report(|| Seeds::new("sim_chaos::deep", "picture", 200).run(program));
-    assert!(text.contains("replay: MINI_SEED=") && text.contains(" cargo test deep::picture -- --exact\n"), "{text}");
+    assert!(
+        text.contains("replay: MINI_SEED=")
+            && text.contains(" cargo test deep::picture -- --exact --include-ignored\n"),
+        "{text}"
+    );
     let path = part(&text, "\n  trace: ", ", in virtual time, for https://ui.perfetto.dev\n");
     let seed = part(&text, "replay: MINI_SEED=", " ");
     assert!(path.ends_with(&format!("mini-sim/sim_chaos.deep.picture-{seed}.perfetto-trace")), "{path}");

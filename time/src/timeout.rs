@@ -196,6 +196,7 @@ impl<F: Future> Future for Timeout<F> {
     // With the room for an error in the result, a call would cost 25 instructions more than the body.
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        ready!(mini_context::check_budget(cx)); // or the limit could win, as the future is refused
         let this = self.project();
         let before = mini_context::mark_notes();
         if let Poll::Ready(output) = this.future.poll(cx) {

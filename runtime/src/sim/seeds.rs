@@ -173,7 +173,7 @@ impl Seeds {
             Again::Differs => ("compare two runs", skips(wish.skips.clone()), true),
         };
         let check = if checks { " MINI_SIM_CHECK=1" } else { "" };
-        format!("{text}  {verb}: MINI_SEED={seed}{skips}{check} cargo test {path} -- --exact\n")
+        format!("{text}  {verb}: MINI_SEED={seed}{skips}{check} cargo test {path} -- --exact --include-ignored\n")
     }
 
     /// What the seeds, which have all passed, should have reached and did not.

@@ -8,7 +8,8 @@
 //! - *First in, first out*, as without a simulation, and *last in, first out*.
 //!
 //! The last three may run one task for ever, where it waits for another by yielding. A worker of mini runs each in
-//! turn, so that would be no bug of the program: after 64 runs in a row beside others a task falls behind them.
+//! turn, so that would be no bug of the program: after 64 runs in a row beside others a task falls behind them, and the
+//! one that has waited longest runs.
 
 use mini_context::sim::Random;
 
@@ -76,62 +77,43 @@ impl Strategy {
     /// Which of the `tasks` that could run does, at least one, the one that has waited longest first.
     pub(super) fn pick(&mut self, tasks: &[u64]) -> usize {
         let is_stubborn = self.in_a_row >= IN_A_ROW && tasks.len() > 1;
-        let passed_over = is_stubborn.then(|| tasks.iter().position(|&task| task == self.last)).flatten();
-        let at = self.choose(&Candidates { tasks, passed_over });
+        let at = match is_stubborn.then(|| tasks.iter().position(|&task| task == self.last)).flatten() {
+            Some(stubborn) => usize::from(stubborn == 0), // of the others the first, or a few would take turns for good
+            None => self.choose(tasks),
+        };
         self.in_a_row = if tasks[at] == self.last { self.in_a_row + 1 } else { 1 };
         self.last = tasks[at];
         at
     }
 
-    fn choose(&mut self, candidates: &Candidates<'_>) -> usize {
+    fn choose(&mut self, tasks: &[u64]) -> usize {
         match &mut self.kind {
-            Kind::Uniform => candidates.nth(self.random.below(candidates.len() as u64) as usize),
-            Kind::Priorities(priorities) => priorities.pick(candidates, &mut self.random),
-            Kind::Fifo => candidates.nth(0),
-            Kind::Lifo => candidates.nth(candidates.len() - 1),
+            Kind::Uniform => self.random.below(tasks.len() as u64) as usize,
+            Kind::Priorities(priorities) => priorities.pick(tasks, &mut self.random),
+            Kind::Fifo => 0,
+            Kind::Lifo => tasks.len() - 1,
         }
-    }
-}
-
-/// The tasks of which one runs, but for one that has run too often.
-struct Candidates<'a> {
-    tasks: &'a [u64],
-    passed_over: Option<usize>,
-}
-
-impl Candidates<'_> {
-    fn len(&self) -> usize {
-        self.tasks.len() - usize::from(self.passed_over.is_some())
-    }
-
-    /// The place among all tasks of the one at `at` of those that count.
-    fn nth(&self, at: usize) -> usize {
-        at + usize::from(self.passed_over.is_some_and(|passed_over| passed_over <= at))
-    }
-
-    fn each(&self) -> impl Iterator<Item = (usize, u64)> {
-        (0..self.len()).map(|at| self.nth(at)).map(|at| (at, self.tasks[at]))
     }
 }
 
 impl Priorities {
-    fn pick(&mut self, candidates: &Candidates<'_>, random: &mut Random) -> usize {
-        for (_, task) in candidates.each() {
+    fn pick(&mut self, tasks: &[u64], random: &mut Random) -> usize {
+        for &task in tasks {
             self.given.entry(task).or_insert_with(|| (random.draw() >> 1) as i64);
         }
-        if candidates.len() > 1 {
+        if tasks.len() > 1 {
             if self.changes.contains(&self.choice) {
                 self.lowest -= 1;
-                let (_, task) = self.highest(candidates);
-                self.given.insert(task, self.lowest);
+                let highest = tasks[self.highest(tasks)];
+                self.given.insert(highest, self.lowest);
             }
             self.choice += 1;
         }
-        self.highest(candidates).0
+        self.highest(tasks)
     }
 
-    fn highest(&self, candidates: &Candidates<'_>) -> (usize, u64) {
-        candidates.each().max_by_key(|(_, task)| self.given[task]).expect("there is one")
+    fn highest(&self, tasks: &[u64]) -> usize {
+        (0..tasks.len()).max_by_key(|&at| self.given[&tasks[at]]).expect("there is one")
     }
 }
 
@@ -155,6 +137,22 @@ mod tests {
             assert!(picks.contains(&0) && picks.contains(&1), "seed {seed}: {strategy:?}");
         }
         assert!(kinds.iter().all(|&count| count > 5), "{kinds:?}");
+    }
+
+    /// A task that yields waits behind the others, as in the queue.
+    #[test]
+    fn tasks_that_yield_in_turn_keep_no_other_waiting() {
+        for seed in 0..1000 {
+            let mut strategy = Strategy::new(seed);
+            let mut queue: Vec<u64> = (1..=9).collect();
+            let mut steps = 0;
+            while queue.contains(&9) {
+                let task = queue.remove(strategy.pick(&queue));
+                queue.extend((task != 9).then_some(task));
+                steps += 1;
+                assert!(steps < 2000, "seed {seed}: {strategy:?}");
+            }
+        }
     }
 
     /// Of two tasks that could run, the first is left for the second within the first six choices: in how many of 1,000

@@ -16,7 +16,7 @@
 use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use pin_project_lite::pin_project;
 
@@ -113,6 +113,8 @@ impl<L: Racers> Future for Race<L> {
     type Output = Option<L::Output>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        // Of a race as a whole: where its first branch is refused, a later one could win that is not to win.
+        ready!(mini_context::check_budget(cx));
         let mut this = self.project();
         let Some(mut list) = this.list.as_mut().as_pin_mut() else { panic!("a race was polled after it was ready") };
         let mut end = Poll::Pending;
