@@ -49,6 +49,14 @@ fn has_line(text: &str, parts: &[&str]) -> bool {
 }
 
 #[test]
+fn tasks_of_a_runtime_that_nobody_runs_are_told_with_the_reason() {
+    let runtime = mini::runtime::Builder::new_current_thread().build().unwrap();
+    let _task = runtime.spawn(sleep(LIMIT));
+    let text = runtime.handle().dump().to_string();
+    assert!(text.contains("worker 0  without a thread: nobody is in block_on or turn, so nothing runs\n"), "{text}");
+}
+
+#[test]
 fn it_names_the_lines_where_tasks_were_spawned_and_wait() {
     on_each_flavour(|builder| {
         builder.build().unwrap().block_on(async {

@@ -111,8 +111,8 @@ fn with(dump: &Dump, tasks: impl FnOnce(&mut Fields<'_>)) -> String {
         fields.end();
     });
     tasks(&mut fields);
-    fields.array("circles", dump.all_circles(), circle);
-    fields.array("possible_circles", &dump.possible_circles(), circle);
+    fields.array("circles", dump.all_circles(), |text, members| circle(text, dump, members));
+    fields.array("possible_circles", &dump.possible_circles(), |text, members| circle(text, dump, members));
     fields.array("crowded_channels", &dump.crowds, |text, crowd| {
         let mut fields = Fields::begin(text);
         if let Some(location) = crowd.location {
@@ -185,9 +185,15 @@ fn worker(text: &mut String, worker: &Worker) {
     fields.end();
 }
 
-fn circle(text: &mut String, circle: &Circle) {
+fn circle(text: &mut String, dump: &Dump, circle: &Circle) {
     let mut fields = Fields::begin(text);
     fields.array("tasks", circle, |text, &task| put(text, Id(task)));
+    if circle.iter().any(|&task| dump.has_beside(task)) {
+        fields.value("waits_for_more", true);
+    }
+    if let Some(least) = dump.lasts(circle) {
+        fields.value("unchanged_seconds", least.as_secs_f64());
+    }
     fields.end();
 }
 

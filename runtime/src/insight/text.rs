@@ -150,14 +150,14 @@ impl Dump {
     }
 
     /// How long it is known that no task of a circle has gone on.
-    fn lasts(&self, circle: &Circle) -> Option<Duration> {
+    pub(super) fn lasts(&self, circle: &Circle) -> Option<Duration> {
         let before = self.before?;
         let waits = |&id: &u64| self.task(id).map_or(Some(before), |task| task.unchanged);
         circle.iter().map(waits).min().flatten()
     }
 
     /// Whether a task of a circle waits for something else too.
-    fn has_beside(&self, task: u64) -> bool {
+    pub(super) fn has_beside(&self, task: u64) -> bool {
         let main = || self.mains().any(|main| main.id == task && main.has_beside);
         self.task(task).map_or_else(main, |task| task.has_beside)
     }
@@ -211,6 +211,9 @@ impl fmt::Display for Told<'_, Worker> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(dump, worker) = *self;
         match &worker.doing {
+            Doing::Rests if dump.flavour == "current_thread" => {
+                f.write_str("without a thread: nobody is in block_on or turn, so nothing runs")?;
+            }
             Doing::Rests => f.write_str("without a thread, as there is nothing for it to do")?,
             Doing::Parks => f.write_str("parked")?,
             Doing::Works(run) => write!(f, "{}", Told(dump, run))?,
@@ -316,7 +319,7 @@ impl Told<'_, Line<'_>> {
         write!(f, "{}", Since(held))?;
         let holder = first.waits().and_then(LastWait::holder).filter(|_| has_one);
         if holder.is_some_and(|id| !is_main(id) && dump.task(id).is_none()) {
-            f.write_str(", which is not among the tasks of this runtime any more")?;
+            f.write_str(", which has ended, or is no task of this runtime")?;
         }
         let number = |task: &DumpedTask| task.holder.map(|holder| holder.number);
         let has_one = line.tasks.iter().all(|task| number(task) == number(first));

@@ -37,7 +37,30 @@ fn two_locks_in_both_orders() {
             &["\"pay\"", "waits for Lock", &at!("// pay waits"), "held by task", &at!("// check has")],
             &["\"check\"", "waits for Lock", &at!("// check waits"), "held by task", &at!("// pay has")],
         ];
-        hang(&builder, program, shown);
+        let json = hang(&builder, program, shown).to_json();
+        let (_, circle) = json.split_once(r#""circles":[{"tasks":["#).expect("it was shown");
+        let (circle, _) = circle.split_once('}').expect("it ends");
+        assert!(circle.contains(r#""unchanged_seconds":"#) && !circle.contains("waits_for_more"), "{circle}");
+    });
+}
+
+#[test]
+fn a_lock_that_another_child_of_the_same_scope_has() {
+    async fn program(end: End) {
+        let lock = &Mutex::new(());
+        mini::scope!(|scope| {
+            scope.spawn(async move {
+                let _guard = lock.lock().await;
+                let _ = end.recv().await;
+            });
+            scope.spawn(async move { drop(lock.lock().await) });
+        })
+        .await;
+    }
+    on_each_flavour(|builder| {
+        let shown: &[&[&str]] = &[&["CIRCLE", "a deadlock, unless one waits for something else too"]];
+        let json = hang(&builder, |end| async { mini::spawn(program(end)).await.unwrap() }, shown).to_json();
+        assert!(json.contains(r#""circles":[{"tasks":["#) && json.contains(r#""waits_for_more":true"#), "{json}");
     });
 }
 
@@ -166,7 +189,7 @@ fn permits_that_were_leaked() {
         pending().await
     }
     on_each_flavour(|builder| {
-        let gone = "which is not among the tasks of this runtime any more";
+        let gone = "which has ended, or is no task of this runtime";
         let shown: &[&[&str]] =
             &[&["\"next\"", "Permit", &at!("// waits for a permit"), "last taken by", &at!("// leaked"), gone]];
         hang(&builder, program, shown);

@@ -29,7 +29,6 @@ function show() {
   if (detail !== null) showDetail();
 }
 
-const isUnchanged = id => id === "main" || (tasks.get(id)?.task.unchanged_seconds ?? 0) >= 1;
 const stalled = () => last.dump.workers.filter(worker => worker.stuck !== null);
 const lostGroups = () => groups.filter(group => group.first.state === "lost");
 const verdictCount = () => (last.dump.shortage ? 1 : 0) +
@@ -45,8 +44,8 @@ function showVerdicts() {
   const { dump } = last, found = [];
   if (dump.shortage) found.push([["shortage"], `No file descriptor is free: ${dump.shortage}`]);
   if (dump.has_ended) found.push([["end"], "The runtime shuts down, or has ended"]);
-  for (const { tasks: ids } of dump.circles.slice(0, LISTED)) {
-    const sure = ids.every(isUnchanged);
+  for (const { tasks: ids, waits_for_more: isUnsure, unchanged_seconds: seconds } of dump.circles.slice(0, LISTED)) {
+    const sure = !isUnsure && (seconds ?? 0) >= 1;
     const title = sure ? `Deadlock: ${plural(ids.length, "task")} in a circle, each waits for the next`
       : `Circle: each of these waits for the next; a deadlock, unless one waits for something else too`;
     const lines = ids.slice(0, 2 * LISTED).map(id => {
