@@ -103,7 +103,11 @@ impl Leases {
                 let length = Duration::from_millis(words.next()?.parse().ok()?);
                 self.hold(name, token, length, words.next()?);
             }
-            ("unlock", name, token) => self.held.retain(|held, lease| (held.as_str(), lease.token) != (name, token)),
+            ("unlock", name, token) => {
+                if self.held.get(name).is_some_and(|lease| lease.token == token) {
+                    self.held.remove(name);
+                }
+            }
             _ => return None,
         }
         Some(())

@@ -93,7 +93,7 @@ impl Client {
                 return Ok(false);
             }
             let mut has_more = true;
-            while has_more {
+            while has_more && !self.batch.is_last {
                 let parsed = self.batch.requests.parse();
                 commands::run(store, &mut self.batch);
                 has_more = parsed.unwrap_or_else(|malformed| {

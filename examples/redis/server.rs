@@ -96,20 +96,23 @@ pub(crate) fn start(listener: TcpListener, style: Style) -> io::Result<()> {
             let (actor, vigil) = (Actor::start(), Vigil::start());
             mini::spawn_local(accept(listener, move |stream| {
                 let vigil = vigil.clone();
-                drop(mini::spawn_local(serve(stream, actor.connect(), pool.clone(), move || vigil.answered())));
+                drop(mini::spawn_local(to_its_end(serve(stream, actor.connect(), pool.clone(), move || {
+                    vigil.answered()
+                }))));
             }));
         }
         Style::Workers => {
             let actor = Actor::start();
             drop(mini::spawn(accept(listener, move |stream| {
-                drop(mini::spawn(serve(stream, actor.connect(), pool.clone(), || ())));
+                drop(mini::spawn(to_its_end(serve(stream, actor.connect(), pool.clone(), || ()))));
             })));
         }
         Style::Local => {
             let (database, vigil) = (LocalDatabase::start(), Vigil::start());
             mini::spawn_local(accept(listener, move |stream| {
                 let vigil = vigil.clone();
-                drop(mini::spawn_local(serve(stream, database.clone(), pool.clone(), move || vigil.answered())));
+                let served = serve(stream, database.clone(), pool.clone(), move || vigil.answered());
+                drop(mini::spawn_local(to_its_end(served)));
             }));
         }
         Style::Raw | Style::Busy => unreachable!("they are served by a thread"),
@@ -117,11 +120,15 @@ pub(crate) fn start(listener: TcpListener, style: Style) -> io::Result<()> {
     Ok(())
 }
 
+/// An error on a connection ends that connection, and its client sees it.
+async fn to_its_end(served: impl Future<Output = io::Result<()>>) {
+    let _ = served.await;
+}
+
 /// Accepts without end, and has each client served by a task.
 async fn accept(listener: TcpListener, serve: impl Fn(TcpStream)) {
     loop {
         match next_connection(&listener).await {
-            // An error on a connection ends that connection, and its client sees it.
             Ok((stream, _)) => serve(stream),
             // No shortage, which would pass: there will be no further clients.
             Err(error) => return eprintln!("redis: {error}"),

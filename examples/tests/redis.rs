@@ -420,6 +420,12 @@ fn quit_ends_the_connection_and_what_follows_is_not_run() {
         client.ask("SET k 1\r\nQUIT\r\nSET k 2\r\n", "+OK\r\n+OK\r\n");
         client.expect_end();
         server.client().ask("GET k\r\n", "$1\r\n1\r\n");
+        // However much follows. What the server has not read resets the connection behind its last reply.
+        let mut client = server.client();
+        client.send(format!("PING\r\nQUIT\r\n{}", "PING\r\n".repeat(3000)));
+        let mut replies = Vec::new();
+        let _ = client.0.read_to_end(&mut replies);
+        assert_eq!(replies, b"+PONG\r\n+OK\r\n");
         // The client has closed its side: requests that it has sent are answered.
         let mut client = server.client();
         client.send("GET k\r\nPING\r\nGE");

@@ -55,9 +55,9 @@ pub use phases::Phases;
 ///
 /// Dropping a runtime cancels every task: each future is dropped on a worker, and its join handle returns a
 /// [`JoinError`](crate::task::JoinError) that says so. Sockets that outlive the runtime return errors, and timers panic
-/// when they are polled. The drop waits for workers in a long poll and for blocking jobs, for at most the
-/// [grace](Builder::shutdown_grace); then it leaves them behind and says so on stderr. Inside one of the runtime's own
-/// tasks or blocking jobs, it starts all this and waits for nothing.
+/// when they are polled, unless that is in another runtime, where they go on. The drop waits for workers in a long poll
+/// and for blocking jobs, for at most the [grace](Builder::shutdown_grace); then it leaves them behind and says so on
+/// stderr. Inside one of the runtime's own tasks or blocking jobs, it starts all this and waits for nothing.
 ///
 /// Blocking jobs that were spawned before the shutdown began run within the grace, also those that still wait for a
 /// thread. Jobs that have not begun when the grace is over are cancelled, and named on stderr. With a grace of zero,

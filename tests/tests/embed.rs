@@ -5,7 +5,7 @@ use std::future::Future;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
 use std::task::{Context, Waker};
 use std::thread;
@@ -339,6 +339,32 @@ fn a_deadline_beside_a_busy_block_on_does_not_leave_it_readable() {
                 thread::yield_now();
             }
         });
+    });
+}
+
+#[test]
+fn what_a_block_on_has_left_is_work_for_the_next_turn() {
+    within(LIMIT, || {
+        let runtime = runtime();
+        let ran = Arc::new(AtomicUsize::new(0));
+        settle(&runtime);
+        let task = {
+            let ran = ran.clone();
+            runtime.block_on(async {
+                mini::spawn(async move {
+                    ran.fetch_add(1, SeqCst);
+                    mini::task::yield_now().await;
+                })
+            })
+        };
+        while !task.is_finished() {
+            assert!(runtime.next_deadline().unwrap() <= Instant::now(), "it has run {} times", ran.load(SeqCst));
+            runtime.turn(Duration::ZERO);
+        }
+        let task = runtime.spawn(async { (0..1000).for_each(|_| ()) });
+        runtime.turn(Duration::ZERO);
+        runtime.block_on(task).unwrap();
+        assert_eq!(runtime.next_deadline(), None);
     });
 }
 

@@ -264,6 +264,36 @@ fn files_are_read_and_written_where_others_stand_in_them() {
     assert!(std::fs::read(&to).unwrap().starts_with(b"before "));
 }
 
+#[test]
+fn what_a_job_writes_while_the_runtime_of_a_main_is_dropped_comes() {
+    #[mini::main(crate = mini)]
+    async fn body() {
+        let (body, waits) = std::sync::mpsc::channel::<()>();
+        drop(mini::spawn_blocking(move || {
+            waits.recv().unwrap_err(); // the body has ended
+            mini::block_on(async {
+                stdout().write_all(&[b'x'; 60_000]).await.unwrap();
+                stdout().write_all(b"last words").await.unwrap();
+            });
+        }));
+        drop(body);
+    }
+    if std::env::var_os(ROLE).is_some() {
+        print!("{MARK}");
+        io::stdout().flush().unwrap();
+        within(LIMIT, body);
+        exit(0);
+    }
+    for _ in 0..30 {
+        let to = ScratchPath::new("stdout");
+        let test = "what_a_job_writes_while_the_runtime_of_a_main_is_dropped_comes";
+        let mut command = part(test, || async { unreachable!("the child ends above") });
+        ended(command.stdout(File::create(&to).unwrap()).spawn().unwrap());
+        let said = rest(&mut File::open(&to).unwrap());
+        assert_eq!((said.len(), said.ends_with(b"last words")), (60_010, true));
+    }
+}
+
 /// A child that may not open the pipes anew, as they belong to another user; `None` if this process is not privileged.
 fn as_somebody_else(mut command: Command) -> Option<Child> {
     if !rustix::process::getuid().is_root() {

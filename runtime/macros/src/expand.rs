@@ -7,7 +7,7 @@
 //! ```text
 //! fn main() -> R {
 //!     async fn main() -> R { body }
-//!     { use ::mini::runtime::main::Output as _; (&::mini::runtime::main::Body::new(main())).mini_output(&runtime) }
+//!     { use ::mini::runtime::main::Output as _; (&::mini::runtime::main::Body::new(main())).mini_output(runtime) }
 //! }
 //! ```
 //!
@@ -231,15 +231,13 @@ fn run(entry: Entry, args: Args, ending: Ending, name: &Ident) -> TokenStream {
     }
     call.extend(body);
     let is_here = matches!(ending, Ending::ExitCodeHere | Ending::OutputHere);
-    let mut arguments;
+    let mut arguments = runtime;
     if let Some((milliseconds, _)) = args.grace {
         call.extend(source(if is_here { ".in_grace_here" } else { ".in_grace" }));
-        arguments = runtime;
         arguments.extend(source(","));
         arguments.extend(in_main(&format!("grace::<()>({milliseconds})")));
     } else {
         call.extend(source(if is_here { ".output_here" } else { ".mini_output" }));
-        arguments = source("&").into_iter().chain(runtime).collect();
     }
     call.extend(parenthesized(arguments));
     // In a block of its own, where the body does not see the import.

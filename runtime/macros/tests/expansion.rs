@@ -77,7 +77,7 @@ mod recorder {
                     Self(Cell::new(Some(future)))
                 }
 
-                pub(crate) fn output_here(&self, runtime: &Runtime) -> F::Output {
+                pub(crate) fn output_here(&self, runtime: Runtime) -> F::Output {
                     crate::record("here");
                     self.mini_output(runtime)
                 }
@@ -97,7 +97,7 @@ mod recorder {
             impl<F: Future<Output = ExitCode>> InGrace for Body<F> {
                 fn in_grace(&self, runtime: Runtime, grace: u64) -> ExitCode {
                     crate::record(&format!("grace {grace}"));
-                    self.mini_output(&runtime)
+                    self.mini_output(runtime)
                 }
             }
 
@@ -131,11 +131,11 @@ mod recorder {
             pub(crate) trait OfAny {}
 
             pub(crate) trait Output<T> {
-                fn mini_output(&self, runtime: &Runtime) -> T;
+                fn mini_output(&self, runtime: Runtime) -> T;
             }
 
             impl<F: Future> Output<F::Output> for Body<F> {
-                fn mini_output(&self, runtime: &Runtime) -> F::Output {
+                fn mini_output(&self, runtime: Runtime) -> F::Output {
                     runtime.block_on(self.0.take().expect("run once"))
                 }
             }

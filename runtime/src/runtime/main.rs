@@ -51,8 +51,9 @@ impl<F: Future> Body<F> {
 
     /// Runs the body on the calling thread.
     #[track_caller]
-    pub fn output_here(&self, runtime: &Runtime) -> F::Output {
+    pub fn output_here(&self, runtime: Runtime) -> F::Output {
         let _written = Written;
+        let runtime = runtime; // dropped before that: it waits for blocking jobs, which may write too
         runtime.block_on(self.take())
     }
 }
@@ -203,7 +204,7 @@ impl<F> fmt::Debug for Body<F> {
 /// Runs a body that may go to any worker, and gives back its output.
 pub trait Output {
     type Output;
-    fn mini_output(&self, runtime: &Runtime) -> Self::Output;
+    fn mini_output(&self, runtime: Runtime) -> Self::Output;
 }
 
 impl<F> Output for Body<F>
@@ -214,9 +215,10 @@ where
     type Output = F::Output;
 
     #[track_caller]
-    fn mini_output(&self, runtime: &Runtime) -> F::Output {
+    fn mini_output(&self, runtime: Runtime) -> F::Output {
         let _written = Written;
-        run_as_task(runtime, self.take())
+        let runtime = runtime; // as in `output_here`
+        run_as_task(&runtime, self.take())
     }
 }
 
@@ -225,7 +227,7 @@ impl<F: Future> Output for &Body<F> {
     type Output = F::Output;
 
     #[track_caller]
-    fn mini_output(&self, runtime: &Runtime) -> F::Output {
+    fn mini_output(&self, runtime: Runtime) -> F::Output {
         self.output_here(runtime)
     }
 }
@@ -234,7 +236,8 @@ impl<F: Future> Output for &Body<F> {
 /// stopped must not keep the process.
 const TO_WRITE: Duration = Duration::from_secs(1);
 
-/// The body is over when this is dropped, by a panic too: what it has written to the standard outputs goes out.
+/// The body is over when this is dropped, by a panic too, and its runtime is gone: what they have written to the
+/// standard outputs goes out.
 struct Written;
 
 impl Drop for Written {

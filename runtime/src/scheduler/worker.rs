@@ -462,6 +462,7 @@ impl Drop for Worker<'_> {
         }
         shared.idle.park(core.index());
         if !self.is_for_embedder {
+            core.embedder.note_more(core.has_owned_work() || !core.idle_queue().is_empty() || self.sees_work());
             core.embedder.note_served(false);
             if core.embedder.is_watched() {
                 core.driver().reactor().notify(); // see `embedder.rs`

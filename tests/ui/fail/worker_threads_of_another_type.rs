@@ -27,7 +27,7 @@ mod rt {
             }
 
             pub trait Output {
-                fn mini_output(&self, _: &super::Builder) {}
+                fn mini_output(&self, _: super::Builder) {}
             }
 
             impl Output for Body {}

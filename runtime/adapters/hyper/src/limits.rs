@@ -15,7 +15,8 @@ use std::time::Duration;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// How many connections there may be: 10,000 by default. More wait in the listener's queue.
+    /// How many connections there may be: 10,000 by default. More wait in the listener's queue. One that was upgraded
+    /// no longer counts: it is the service's.
     pub connections: usize,
     /// From the connection to its first request: 10 s by default.
     pub first_request: Duration,
@@ -28,7 +29,9 @@ pub struct Limits {
     /// closed. The answer's own body may take longer.
     pub request: Duration,
     /// How long a client may take nothing of what is sent to it, also after an upgrade (see [`Paced`](crate::Paced)):
-    /// 30 s by default. A client of HTTP/2 that gives no window for an answer, but answers pings, is not bounded by it.
+    /// 30 s by default. What it has taken shows when the kernel says that there is room again, on Linux when a third of
+    /// the socket's buffer of up to 4 MB is free: behind a fast network, a client of less than 50 kB a second needs a
+    /// longer limit. A client of HTTP/2 that gives no window for an answer, but answers pings, is not bounded by it.
     pub write: Duration,
     /// For the requests that have begun when the server is to stop: 10 s by default. Where the program is to end
     /// too, and has a grace (`#[mini::main(grace = "10s")]`), a tenth of [what is left](mini::grace_left) of that is

@@ -1,9 +1,11 @@
 //! `Paced`: a stream whose peer must take what is sent to it. It ends where the head of a request is late
 //! ([`Heads`]).
 //!
-//! A write that has to wait starts a timer, and one that has moved something forgets it. So a peer that takes a byte
-//! now and then stays: what it may ask for is bounded by its number of connections, as what it holds back is bounded by
-//! the socket's buffer and by hyper's.
+//! A write that has to wait starts a timer, and one that has moved something forgets it. What a peer has taken shows
+//! only where the socket is writable again, and a kernel says that when a good part of its buffer is free: Linux when a
+//! third is, of up to 4 MB (`tcp_wmem` in tcp(7)). So a peer stays that takes about a MB within the limit, and one that
+//! takes less only as long as its connection's buffer is small. What it may ask for is bounded by its number of
+//! connections, as what it holds back is bounded by that buffer and by hyper's.
 
 use std::fmt;
 use std::io;
@@ -44,9 +46,14 @@ impl<I> Paced<I> {
             self.patience = None;
             return written;
         }
+        self.wait(cx).map(Err)
+    }
+
+    /// Waits with the peer, until it has taken nothing for too long.
+    fn wait(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
         let limit = self.limit;
         let patience = self.patience.get_or_insert_with(|| Box::pin(sleep(limit)));
-        patience.as_mut().poll(cx).map(|()| Err(late_error("the client takes nothing")))
+        patience.as_mut().poll(cx).map(|()| late_error("the client takes nothing"))
     }
 }
 
@@ -73,6 +80,13 @@ impl<I: Write + Unpin> Write for Paced<I> {
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let flushed = Pin::new(&mut self.stream).poll_flush(cx);
+        if flushed.is_ready() {
+            // As that of a socket always is, whatever the peer takes: a write that waits goes on to do so.
+            if self.patience.is_some() {
+                let _ = self.wait(cx); // for the wake
+            }
+            return flushed;
+        }
         self.in_time(cx, flushed)
     }
 
@@ -92,5 +106,47 @@ impl<I: Write + Unpin> Write for Paced<I> {
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
         self.in_time(cx, written)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mini::time::{Instant, pause, timeout};
+    use std::future::poll_fn;
+
+    use super::*;
+
+    /// Of a peer that takes nothing.
+    struct Full;
+
+    impl Write for Full {
+        fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, _: &[u8]) -> Poll<io::Result<usize>> {
+            Poll::Pending
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    #[test]
+    fn a_write_that_waits_is_limited_whatever_is_flushed_meanwhile() {
+        const LIMIT: Duration = Duration::from_secs(1);
+        mini::block_on(async {
+            pause();
+            let begin = Instant::now();
+            let mut paced = Paced::new(Full, LIMIT, Arc::default());
+            let written = poll_fn(|cx| {
+                let written = Pin::new(&mut paced).poll_write(cx, b"x");
+                assert!(Pin::new(&mut paced).poll_flush(cx).is_ready());
+                written
+            });
+            let error = timeout(10 * LIMIT, written).await.expect("nothing limits it").unwrap_err();
+            assert_eq!((error.kind(), begin.elapsed()), (io::ErrorKind::TimedOut, LIMIT));
+        });
     }
 }
