@@ -42,7 +42,7 @@ const PATIENCE: u32 = 100_000;
 /// What each further reading adds.
 const MOMENT: Duration = Duration::from_micros(1);
 
-/// Hosts whose clocks are kept apart; of more, some share the one that is ahead.
+/// Hosts of which it is kept what their clocks have shown. Those of more are what the time of the step makes them.
 const HOSTS: usize = 64;
 
 thread_local! {
@@ -96,7 +96,9 @@ pub(super) fn read(kind: Kind) -> Option<Duration> {
     let readings = READINGS.get().and(host, now);
     READINGS.set(readings);
     let shown = SHOWN.with(|shown| {
-        let last = &shown[host as usize % HOSTS];
+        let Some(last) = shown.get(host as usize) else {
+            return now.saturating_add(MOMENT * readings.count.saturating_sub(PATIENCE));
+        };
         last.set(match readings.count {
             1 => last.get().max(now),
             2..=PATIENCE => last.get(),
@@ -199,7 +201,8 @@ impl Readings {
 /// `MINI_SIM_CHECK=1` finds where such things decide what happens.
 ///
 /// In a step no time passes, however long it takes. A program that reads the same time a hundred thousand times waits
-/// for something; then each reading adds a microsecond, so that the wait ends.
+/// for something; then each reading adds a microsecond, so that the wait ends. On the 64th host that was made, and on
+/// later ones, a clock that was moved so goes back when another host has read its own, or when virtual time goes on.
 ///
 /// Outside of a simulation the clock costs a few nanoseconds more than without this. The scheduler, and mini's threads,
 /// read the system's clock.
@@ -273,5 +276,19 @@ mod tests {
             assert_eq!(read(Kind::Monotonic), Some(MONOTONIC + 2 * second));
         });
         assert_eq!(read(Kind::Monotonic), None);
+    }
+
+    #[test]
+    fn hosts_of_which_nothing_is_kept_move_no_others_clock() {
+        let (second, many) = (Duration::from_secs(1), HOSTS as u32);
+        simulated(1, || {
+            sim::begin_step(many, 5 * second);
+            assert_eq!(read(Kind::Monotonic), Some(MONOTONIC + 5 * second));
+            while read(Kind::Monotonic).unwrap() < MONOTONIC + 6 * second {}
+            for other in [0, many + 1, 2 * many] {
+                sim::begin_step(other, second);
+                assert_eq!(read(Kind::Monotonic), Some(MONOTONIC + second), "on host {other}");
+            }
+        });
     }
 }
