@@ -367,6 +367,34 @@ fn metadata_are_those_of_the_simulated_file() {
 }
 
 #[test]
+fn metadata_do_not_depend_on_the_real_directory_for_temporary_files() {
+    let program = std::env::current_exe().unwrap();
+    let test = ["--exact", "metadata_are_those_of_the_simulated_file"];
+    let output = std::process::Command::new(program).args(test).env("TMPDIR", "/nonexistent").output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && text.contains("1 passed"), "{text}");
+}
+
+#[test]
+fn what_the_real_file_system_refuses_is_no_error_of_the_simulated_one() {
+    run(1, async |_| {
+        let file = File::create("/file").await?;
+        file.set_len(1 << 60).await?;
+        match file.metadata().await {
+            Ok(metadata) => assert_eq!(metadata.len(), 1 << 60), // some real ones have room for that
+            Err(error) => {
+                let text = error.to_string();
+                assert!(error.kind() == ErrorKind::Other && raw_os_error(&error).is_none(), "{error:?}");
+                assert!(text.contains("of 1152921504606846976 bytes") && text.contains("/mini-sim-"), "{text}");
+            }
+        }
+        file.set_len(3).await?;
+        assert_eq!(file.metadata().await?.len(), 3);
+        Ok(())
+    });
+}
+
+#[test]
 fn what_stands_in_for_simulated_files_is_gone_with_the_simulation() {
     in_child("what_stands_in_for_simulated_files_is_gone_with_the_simulation", || {
         let prefix = format!("mini-sim-{}-", std::process::id());

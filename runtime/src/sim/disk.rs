@@ -65,7 +65,9 @@ use walk::Last;
 ///
 /// There is one user, who may do everything, and the umask is 022. Modification times begin with the year 2000, and are
 /// virtual; other times, owners, device and inode numbers and the number of names in
-/// [`MetadataExt`](std::os::unix::fs::MetadataExt) are those of a stand-in in the real directory for temporary files.
+/// [`MetadataExt`](std::os::unix::fs::MetadataExt) are those of a stand-in in the real directory for temporary files, or
+/// in /tmp, /var/tmp or /dev/shm. If the system makes none there, as for a file that is too large for it, asking for
+/// metadata is an error of the kind `Other` that says so.
 /// There are no fifos, no devices, no locks of files, and no flags of open(2) but `O_DIRECTORY`, `O_NOFOLLOW`,
 /// `O_NONBLOCK`, `O_SYNC` and `O_DSYNC`.
 ///

@@ -8,13 +8,15 @@
 //! Rejected: metadata of our own under the feature `sim`. A program that names `std::fs::Metadata` would not compile
 //! with the feature any more. Rejected: a file that has no name, such as one of memfd_create(2): it is no directory and
 //! no link, and each takes a descriptor.
+//!
+//! An error of the real file system is none of the simulated disk's, so it says what could not be made, and where.
 
 use std::fs::{self, File, FileTimes, FileType, Metadata, OpenOptions, Permissions};
-use std::io;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::SystemTime;
+use std::{env, io, iter};
 
 use super::super::interpose::CALENDAR;
 use super::node::{Ino, Kind, Node, Told, What};
@@ -39,11 +41,7 @@ impl State {
             return Ok(told.metadata.clone());
         }
         let path = self.stand_ins.home()?.join(ino.0.to_string());
-        make(&path, &node.what)?;
-        if node.kind() != Kind::Link {
-            dress(&path, node)?;
-        }
-        let metadata = fs::symlink_metadata(&path)?;
+        let metadata = make(&path, node).map_err(|error| refusal(&path, &format!("of {size} bytes"), &error))?;
         let told = Told { size, mode: *mode, modified: *modified, names: *names, metadata: metadata.clone() };
         node.told = Some(told);
         Ok(metadata)
@@ -63,16 +61,9 @@ impl State {
 impl StandIns {
     /// The directory that they are in.
     fn home(&mut self) -> io::Result<&Path> {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        while self.home.is_none() {
-            let name = format!("mini-sim-{}-{}", std::process::id(), NEXT.fetch_add(1, Relaxed));
-            let home = std::env::temp_dir().join(name);
-            match fs::create_dir(&home) {
-                Ok(()) => self.home = Some(home),
-                // Left by a process of the same number that was killed.
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(error),
-            }
+        if self.home.is_none() {
+            let folders = ["/tmp", "/var/tmp", "/dev/shm"].map(PathBuf::from);
+            self.home = Some(make_home(iter::once(env::temp_dir()).chain(folders))?);
         }
         Ok(self.home.as_deref().expect("just set"))
     }
@@ -82,11 +73,7 @@ impl StandIns {
             return Ok(types);
         }
         let home = self.home()?;
-        let (file, link) = (home.join("file"), home.join("link"));
-        File::create(&file)?;
-        symlink("file", &link)?;
-        let kind = |path: &Path| fs::symlink_metadata(path).map(|metadata| metadata.file_type());
-        let types = [kind(&file)?, kind(home)?, kind(&link)?];
+        let types = make_types(home).map_err(|error| refusal(home, "for the types of its files", &error))?;
         self.types = Some(types);
         Ok(types)
     }
@@ -100,14 +87,57 @@ impl StandIns {
     }
 }
 
-/// Makes something of its kind at `path`, if there is nothing.
-fn make(path: &Path, what: &What) -> io::Result<()> {
-    let made = match what {
+/// A directory in the first of `folders` in which one can be made.
+fn make_home(folders: impl Iterator<Item = PathBuf>) -> io::Result<PathBuf> {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let mut refusals = Vec::new();
+    for folder in folders {
+        loop {
+            let home = folder.join(format!("mini-sim-{}-{}", std::process::id(), NEXT.fetch_add(1, Relaxed)));
+            match fs::create_dir(&home) {
+                Ok(()) => return Ok(home),
+                // Left by a process of the same number that was killed.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => {
+                    refusals.push(format!("{}: {error}", folder.display()));
+                    break;
+                }
+            }
+        }
+    }
+    let text = "metadata of the simulated disk need a real directory for temporary files, and there is none";
+    Err(io::Error::other(format!("{text}: {}", refusals.join("; "))))
+}
+
+/// What is said if the real file system does not do as the simulated one.
+fn refusal(path: &Path, what: &str, error: &io::Error) -> io::Error {
+    let text = "metadata of the simulated disk are those of real files, and the system refuses one";
+    io::Error::other(format!("{text} {what}, {}: {error}", path.display()))
+}
+
+fn make_types(home: &Path) -> io::Result<[FileType; 3]> {
+    let (file, link) = (home.join("file"), home.join("link"));
+    File::create(&file)?;
+    match symlink("file", &link) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        _ => {}
+    }
+    let kind = |path: &Path| fs::symlink_metadata(path).map(|metadata| metadata.file_type());
+    Ok([kind(&file)?, kind(home)?, kind(&link)?])
+}
+
+/// Makes something of the kind of `node` at `path`, if there is nothing, and lets it look like the node.
+fn make(path: &Path, node: &Node) -> io::Result<Metadata> {
+    let made = match &node.what {
         What::File(_) => File::create_new(path).map(drop),
         What::Dir(_) => fs::create_dir(path),
         What::Link(target) => symlink(target, path),
     };
-    made.or_else(|error| if error.kind() == io::ErrorKind::AlreadyExists { Ok(()) } else { Err(error) })
+    made.or_else(|error| if error.kind() == io::ErrorKind::AlreadyExists { Ok(()) } else { Err(error) })?;
+    if node.kind() != Kind::Link {
+        dress(path, node)?;
+    }
+    fs::symlink_metadata(path)
 }
 
 /// Gives what is at `path` the size, the permissions and the times of `node`.
@@ -127,5 +157,20 @@ impl Drop for StandIns {
         if let Some(home) = &self.home {
             let _ = fs::remove_dir_all(home);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_directory_that_there_is_takes_them() {
+        let missing = PathBuf::from("/nonexistent");
+        let home = make_home([missing.clone(), env::temp_dir()].into_iter()).unwrap();
+        assert!(home.starts_with(env::temp_dir()) && home.is_dir());
+        fs::remove_dir(home).unwrap();
+        let error = make_home(iter::once(missing)).unwrap_err();
+        assert!(error.kind() == io::ErrorKind::Other && error.to_string().contains("/nonexistent: "), "{error}");
     }
 }
