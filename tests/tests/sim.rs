@@ -313,6 +313,22 @@ fn blocking_jobs_are_steps_in_virtual_time() {
 }
 
 #[test]
+fn a_blocking_job_that_has_not_begun_waits_where_it_was_spawned() {
+    Sim::new(3)
+        .run(async {
+            let line = line!() + 1;
+            let jobs = [mini::spawn_blocking(|| ()), mini::task::Builder::new().name("named").spawn_blocking(|| ())];
+            current().settle().await;
+            let dump = mini::runtime::Handle::current().dump().to_string();
+            assert_eq!(dump.matches(&format!("Timer at {}:{line}:", file!())).count(), 2, "{dump}");
+            for job in jobs {
+                job.await.unwrap();
+            }
+        })
+        .unwrap();
+}
+
+#[test]
 fn settling_lets_all_others_go_as_far_as_they_can() {
     for seed in 0..50 {
         let result = Sim::new(seed).run(async {

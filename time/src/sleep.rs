@@ -128,6 +128,14 @@ pub fn sleep(duration: Duration) -> Sleep {
     Sleep::after(duration, Origin::Sleep)
 }
 
+/// [`sleep`] as called at `location`, for a runtime that waits on behalf of others.
+#[doc(hidden)]
+pub fn sleep_of(location: &'static Location<'static>, duration: Duration) -> Sleep {
+    let mut sleep = sleep(duration);
+    sleep.relabel(Origin::Sleep, location);
+    sleep
+}
+
 /// Waits until `deadline`. If that has passed, the sleep is ready at the first poll.
 ///
 /// # Examples

@@ -50,11 +50,19 @@ impl Label for Named {
 pub(crate) trait Origin {
     type Label: Label;
 
+    #[cfg(feature = "sim")]
+    fn location(&self) -> &'static Location<'static>;
+
     fn split(self) -> (&'static Location<'static>, Self::Label);
 }
 
 impl Origin for &'static Location<'static> {
     type Label = ();
+
+    #[cfg(feature = "sim")]
+    fn location(&self) -> &'static Location<'static> {
+        self
+    }
 
     fn split(self) -> (&'static Location<'static>, ()) {
         (self, ())
@@ -63,6 +71,11 @@ impl Origin for &'static Location<'static> {
 
 impl Origin for (&'static Location<'static>, Option<Arc<str>>) {
     type Label = Named;
+
+    #[cfg(feature = "sim")]
+    fn location(&self) -> &'static Location<'static> {
+        self.0
+    }
 
     fn split(self) -> (&'static Location<'static>, Named) {
         (self.0, Named { name: self.1, aborts: AtomicI32::new(0) })

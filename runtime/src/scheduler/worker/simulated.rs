@@ -194,8 +194,9 @@ impl Shared {
         T: Send + 'static,
     {
         let delay = self.cores[0].world.as_ref().map(|world| world.draw_delay()).unwrap_or_default();
+        let location = origin.location();
         let job = async move {
-            mini_time::sleep(delay).await;
+            mini_time::sleep_of(location, delay).await; // in dumps at the line that wants the job done
             job() // in a task: it may not block, as nobody else would run
         };
         self.spawn(job, origin)
