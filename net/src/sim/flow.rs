@@ -303,7 +303,7 @@ impl Network {
 
     pub(crate) fn shutdown(&mut self, id: Id, how: Shutdown) -> io::Result<()> {
         let Some(stream) = self.socket(id).stream() else { return Err(errno(libc::ENOTCONN)) };
-        if stream.is_reset {
+        if stream.is_over() {
             return Err(errno(libc::ENOTCONN));
         }
         stream.is_read_shut |= how != Shutdown::Write;

@@ -267,7 +267,9 @@ impl Network {
             listens: false,
         };
         let port = self.hosts[host].bind(protocol, addr.port(), bound)?;
-        self.socket(id).local = Some(SocketAddr::new(addr.ip(), port));
+        let socket = self.socket(id);
+        socket.local = Some(SocketAddr::new(addr.ip(), port));
+        socket.is_only_v6 = options.only_v6 || bound.ip.is_ipv6() && !bound.ip.is_unspecified();
         Ok(())
     }
 
@@ -284,16 +286,14 @@ impl Network {
             }
         };
         let ip = local.ip().to_canonical();
-        Ok(SocketAddr::new(if ip.is_unspecified() { self.hosts[host].source_for(to) } else { ip }, local.port()))
+        let fits = !ip.is_unspecified() && ip.is_ipv4() == to.is_ipv4();
+        Ok(SocketAddr::new(if fits { ip } else { self.hosts[host].source_for(to) }, local.port()))
     }
 
     /// Where `id` sends what is for `to`: for no address in particular, to its own host.
     pub(super) fn target(&mut self, id: Id, to: SocketAddr) -> io::Result<SocketAddr> {
         let socket = self.socket(id);
-        if socket.is_v6 != to.is_ipv6() {
-            return Err(errno(libc::EAFNOSUPPORT));
-        }
-        let (host, ip) = (socket.host as usize, to.ip().to_canonical());
+        let (host, ip) = (socket.host as usize, socket.destination(to)?);
         if ip.is_multicast() || ip == Ipv4Addr::BROADCAST {
             return Err(not_simulated("multicast and broadcasts are not simulated"));
         }

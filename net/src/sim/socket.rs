@@ -1,12 +1,14 @@
 //! `Socket`: what the simulated kernel knows of one.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::net::{IpAddr, SocketAddr};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::RawFd;
 use std::time::Duration;
 
 use libc::c_int;
 
+use super::errno;
 use super::event::Id;
 use super::host::Protocol;
 use crate::ready::Ready;
@@ -20,6 +22,8 @@ pub(crate) struct Socket {
     pub(super) token: Option<Token>,
     pub(super) host: u32,
     pub(super) is_v6: bool,
+    /// It has no way to addresses of IPv4: the program has said so, or it is bound to an address of IPv6.
+    pub(super) is_only_v6: bool,
     pub(super) protocol: Protocol,
     pub(super) local: Option<SocketAddr>,
     /// What `SO_ERROR` would say.
@@ -132,7 +136,8 @@ impl Socket {
             Protocol::Udp => (Kind::Datagram(Inbox::default()), Room { send: 212_992, receive: 212_992 }),
         };
         let (fd, token, local, error) = (None, None, None, None);
-        Self { fd, token, host, is_v6, protocol, local, error, room, system, resets: false, kind }
+        let (is_only_v6, resets) = (false, false);
+        Self { fd, token, host, is_v6, is_only_v6, protocol, local, error, room, system, resets, kind }
     }
 
     /// Has as much room as the program has set. What it has left alone is as in Linux's defaults (tcp(7), socket(7)):
@@ -170,9 +175,25 @@ impl Socket {
 
     pub(super) fn peer_addr(&self) -> Option<SocketAddr> {
         match &self.kind {
-            Kind::Stream(stream) if !stream.is_reset => Some(stream.peer_addr),
+            Kind::Stream(stream) if !stream.is_over() => Some(stream.peer_addr),
             Kind::Datagram(inbox) => inbox.peer,
             _ => None,
+        }
+    }
+
+    /// The address to which packets for `to` go, if its family leads there.
+    pub(super) fn destination(&self, to: SocketAddr) -> io::Result<IpAddr> {
+        let is_mapped = |local: SocketAddr| self.is_v6 && local.ip().to_canonical().is_ipv4();
+        let ip = match to.ip().to_canonical() {
+            IpAddr::V6(ip) if ip.is_unspecified() && self.local.is_some_and(is_mapped) => Ipv4Addr::UNSPECIFIED.into(),
+            ip => ip,
+        };
+        match (self.is_v6, to.is_ipv6(), ip.is_ipv6()) {
+            (false, true, _) => Err(errno(libc::EAFNOSUPPORT)),
+            (true, false, _) if self.protocol == Protocol::Tcp => Err(errno(libc::EINVAL)),
+            (true, _, false) if self.is_only_v6 => Err(errno(libc::ENETUNREACH)),
+            (true, _, true) if self.local.is_some_and(is_mapped) => Err(errno(libc::EAFNOSUPPORT)),
+            _ => Ok(ip),
         }
     }
 
@@ -212,6 +233,11 @@ impl Stream {
 
     pub(super) fn free(&self) -> usize {
         self.capacity.saturating_sub(self.unread)
+    }
+
+    /// Whether the kernel has closed it: both ends have come, or it was reset. What has come may still be read.
+    pub(super) fn is_over(&self) -> bool {
+        self.is_reset || self.has_end && self.is_write_shut && self.outbox.is_empty()
     }
 
     fn ready(&self) -> Ready {

@@ -27,6 +27,10 @@ impl Network {
     }
 
     pub(crate) fn connect_datagrams(&mut self, id: Id, to: SocketAddr) -> io::Result<()> {
+        let socket = self.socket(id);
+        if socket.is_only_v6 && to.is_ipv4() {
+            return Err(errno(libc::EAFNOSUPPORT)); // of connect(2) alone
+        }
         let to = self.target(id, to)?;
         let source = self.source(id, to.ip())?;
         let shown = self.socket(id).shown(to);
