@@ -348,15 +348,14 @@ fn what_a_block_on_has_left_is_work_for_the_next_turn() {
         let runtime = runtime();
         let ran = Arc::new(AtomicUsize::new(0));
         settle(&runtime);
-        let task = {
-            let ran = ran.clone();
-            runtime.block_on(async {
-                mini::spawn(async move {
-                    ran.fetch_add(1, SeqCst);
-                    mini::task::yield_now().await;
-                })
-            })
-        };
+        let (counted, mut left) = (ran.clone(), None);
+        runtime.block_on(async {
+            left = Some(mini::spawn(async move {
+                counted.fetch_add(1, SeqCst);
+                mini::task::yield_now().await;
+            }));
+        });
+        let task = left.expect("just spawned");
         while !task.is_finished() {
             assert!(runtime.next_deadline().unwrap() <= Instant::now(), "it has run {} times", ran.load(SeqCst));
             runtime.turn(Duration::ZERO);
