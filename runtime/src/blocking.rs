@@ -16,9 +16,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::panic::Location;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use mini_context::contain;
@@ -40,31 +38,6 @@ pub(crate) trait Job: Send + 'static {
 
     /// Its number and where it was spawned.
     fn origin(&self) -> Origin;
-}
-
-/// The future of a job's task, which a blocking thread polls once. The job may block, where a task may not, and so may
-/// the destructors of a job that never starts.
-pub(crate) struct JobFuture<F>(pub(crate) Option<F>);
-
-impl<F> Unpin for JobFuture<F> {}
-
-impl<F: FnOnce() -> T, T> Future for JobFuture<F> {
-    type Output = T;
-
-    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<T> {
-        mini_context::swap_task(0);
-        Poll::Ready((self.0.take().expect("polled once"))())
-    }
-}
-
-impl<F> Drop for JobFuture<F> {
-    fn drop(&mut self) {
-        if self.0.is_some() {
-            let outer = mini_context::swap_task(0);
-            self.0 = None;
-            mini_context::swap_task(outer);
-        }
-    }
 }
 
 /// A job, as others are told of it.

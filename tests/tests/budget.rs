@@ -1,11 +1,13 @@
 //! The budget of a task: computing tasks that spend it yield in time, and those without one do not.
 
-use std::future::{poll_fn, ready};
+use std::cell::Cell;
+use std::future::{pending, poll_fn, ready};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::task::{Context, Poll};
 
+use futures_lite::future;
 use mini::sync::{Notify, Semaphore, mpsc, oneshot, watch};
 use mini::task::{CancelToken, Reason, consume_budget, unconstrained, yield_now};
 use mini::time::{Duration, Instant, deadline, sleep, timeout};
@@ -243,6 +245,42 @@ fn what_comes_first_is_chosen_with_a_spent_budget_too() {
             assert_eq!(runtime.block_on(drain(way)), MESSAGES, "way {way}");
             assert_eq!(runtime.block_on(async { mini::spawn(drain(way)).await.unwrap() }), MESSAGES, "way {way}");
         }
+    });
+}
+
+/// A future that always comes after one that spends the whole budget, and all that refusals leave.
+#[test]
+fn a_limit_and_a_cancellation_end_behind_a_loop_that_is_always_ready() {
+    async fn behind_a_flood<F: Future>(waits: F) {
+        let is_over = Cell::new(false);
+        let flood = async {
+            while !is_over.get() {
+                let (mut first, mut second) = (consume_budget(), consume_budget());
+                poll_fn(|cx| match Pin::new(&mut first).poll(cx) {
+                    Poll::Pending => Pin::new(&mut second).poll(cx),
+                    ready => ready,
+                })
+                .await;
+            }
+        };
+        let waits = async {
+            waits.await;
+            is_over.set(true);
+        };
+        future::zip(flood, waits).await;
+    }
+    on_each_flavour(|builder| {
+        builder.build().unwrap().block_on(async {
+            let stop = CancelToken::new();
+            stop.cancel(Reason::Requested);
+            behind_a_flood(async {
+                mini::race! { biased; _ = stop.cancelled() => {}, _ = pending::<()>() => {} }
+            })
+            .await;
+            assert!(timeout(Duration::ZERO, behind_a_flood(pending::<()>())).await.is_err());
+            behind_a_flood(timeout(Duration::from_millis(1), pending::<()>())).await;
+            behind_a_flood(deadline(Instant::now() + Duration::from_millis(1), pending::<()>())).await;
+        });
     });
 }
 

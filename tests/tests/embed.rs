@@ -368,6 +368,21 @@ fn what_a_block_on_has_left_is_work_for_the_next_turn() {
 }
 
 #[test]
+fn a_jump_of_time_is_work_for_the_next_turn_after_a_block_on_too() {
+    within(LIMIT, || {
+        let runtime = Builder::new_current_thread().start_paused(true).build().unwrap();
+        let task = runtime.spawn(sleep(LIMIT * 10));
+        runtime.turn(Duration::ZERO);
+        assert!(runtime.next_deadline().is_some());
+        runtime.block_on(async {});
+        while !task.is_finished() {
+            assert!(runtime.next_deadline().is_some());
+            runtime.turn(Duration::ZERO);
+        }
+    });
+}
+
+#[test]
 fn timers_that_another_thread_serves_are_not_the_hosts_until_it_leaves() {
     within(LIMIT, || {
         let runtime = runtime();

@@ -124,7 +124,7 @@ pub fn timeout_at<F: IntoFuture>(deadline: Instant, future: F) -> Timeout<F::Int
 #[inline]
 pub(crate) fn poll_limit(limit: &mut Sleep, cx: &mut Context<'_>) -> Poll<()> {
     let is_first = limit.is_new();
-    // Outside the budget: the future may spend all of it, at this poll and at every later one.
+    // Outside the budget: the future may spend all of it, at each poll.
     ready!(limit.poll_elapsed(cx));
     // But in a loop, a limit that is over before any wait would keep other tasks from running. It yields once at most.
     if is_first { mini_context::poll_budget(cx) } else { Poll::Ready(()) }
@@ -196,7 +196,7 @@ impl<F: Future> Future for Timeout<F> {
     // With the room for an error in the result, a call would cost 25 instructions more than the body.
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        ready!(mini_context::check_budget(cx)); // or the limit could win, as the future is refused
+        ready!(mini_context::check_order(cx)); // or the limit could win, as the future is refused
         let this = self.project();
         let before = mini_context::mark_notes();
         if let Poll::Ready(output) = this.future.poll(cx) {

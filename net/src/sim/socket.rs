@@ -22,7 +22,8 @@ pub(crate) struct Socket {
     pub(super) token: Option<Token>,
     pub(super) host: u32,
     pub(super) is_v6: bool,
-    /// It has no way to addresses of IPv4: the program has said so, or it is bound to an address of IPv6.
+    /// It has no way to addresses of IPv4: the program has said so before it bound it, or it is bound to an address of
+    /// IPv6.
     pub(super) is_only_v6: bool,
     pub(super) protocol: Protocol,
     pub(super) local: Option<SocketAddr>,

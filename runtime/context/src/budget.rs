@@ -93,6 +93,44 @@ pub fn check_budget(cx: &mut Context<'_>) -> Poll<()> {
     Poll::Ready(())
 }
 
+/// As [`check_budget`], for a future that polls others in an order that counts: of which the first is to win if it is
+/// ready. Where it is refused, another one may get the next unit, or need none; so this asks before any of them does.
+///
+/// If nothing goes on any more until the poll is over, a coin decides whether one unit is left for the first. So such a
+/// future makes progress also where it always comes after one that spends all.
+///
+/// # Examples
+///
+/// ```
+/// use std::task::{Context, Waker};
+///
+/// let mut cx = Context::from_waker(Waker::noop());
+/// let left = mini_context::swap_budget(0);
+/// while mini_context::check_order(&mut cx).is_pending() {}
+/// assert!(mini_context::has_budget());
+/// # mini_context::swap_budget(left);
+/// ```
+#[inline]
+pub fn check_order(cx: &mut Context<'_>) -> Poll<()> {
+    if LOCAL.with(|local| local.budget.get()) == 0 {
+        return refuse_in_order(cx);
+    }
+    Poll::Ready(())
+}
+
+#[cold]
+fn refuse_in_order(cx: &mut Context<'_>) -> Poll<()> {
+    let goes_on = LOCAL.with(|local| {
+        let leaves_none = (1..=REFUSALS - u16::from(BUDGET)).contains(&local.refusals.get());
+        let goes_on = leaves_none && toss(&local.coin);
+        if goes_on {
+            local.budget.set(1);
+        }
+        goes_on
+    });
+    if goes_on { Poll::Ready(()) } else { refuse(cx) }
+}
+
 /// Spends one unit if `polled` is ready: what only waits spends nothing, so any number of waiting leaves fits into a
 /// poll.
 ///

@@ -55,8 +55,8 @@ mod waker_slot;
 
 pub use budget::swap_budget;
 pub use budget::{
-    check_budget, end_polls, has_budget, poll_budget, poll_call, spend, spend_bytes, spend_call, spend_calls,
-    spend_if_ready, swap_coin, was_refused,
+    check_budget, check_order, end_polls, has_budget, poll_budget, poll_call, spend, spend_bytes, spend_call,
+    spend_calls, spend_if_ready, swap_coin, was_refused,
 };
 pub use crowds::{crowds, forget_crowd, note_crowd};
 pub use due::{Due, DueGuard, due, set_due};

@@ -150,8 +150,13 @@ impl Driver {
     /// thread adds rings. Says whether a deadline is due, or would be after a jump of time.
     pub(crate) fn announce_leave(&self, is_waited_for: bool) -> bool {
         let is_due = self.timers.prepare_park() == Park::Ready;
+        is_due || self.would_jump(is_waited_for)
+    }
+
+    /// Whether a wait would be a jump of time.
+    pub(crate) fn would_jump(&self, is_waited_for: bool) -> bool {
         // A deadline, not just a timer: time does not jump to timers that never fire.
-        is_due || !is_waited_for && self.timers.clock().is_paused() && self.timers.next_deadline().is_some()
+        !is_waited_for && self.timers.clock().is_paused() && self.timers.next_deadline().is_some()
     }
 
     /// Delivers what has happened, and with a limit what happens until then, in the place of the owner.

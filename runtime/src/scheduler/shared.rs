@@ -13,7 +13,7 @@ use mini_context::contain;
 use mini_net::{Object, failed};
 use mini_time::Clock;
 
-use crate::blocking::{Blocking, JobFuture};
+use crate::blocking::Blocking;
 use crate::insight::{Before, LastWarnings, on_quit, watcher};
 use crate::primitives::Mutex;
 use crate::recorder::Recorder;
@@ -206,7 +206,13 @@ impl Shared {
         if self.config.is_simulated() {
             return self.simulate_blocking(job, origin);
         }
-        let (task, handle) = task::new(JobFuture(Some(job)), self.cores[0].schedule(), Start::Shared, origin);
+        let mut job = Some(job);
+        // Polled once, by a blocking thread.
+        let future = std::future::poll_fn(move |_| {
+            mini_context::swap_task(0); // a job may block, where a task may not
+            std::task::Poll::Ready((job.take().expect("polled once"))())
+        });
+        let (task, handle) = task::new(future, self.cores[0].schedule(), Start::Shared, origin);
         if let Some(recorder) = &self.recorder {
             recorder.spawned(&task);
         }

@@ -436,6 +436,13 @@ fn announce_up(shared: &Arc<Shared>, core: &Core) {
     }
 }
 
+/// Whether who leaves `core` leaves something to do for an embedder's next turn. Deadlines of a clock that goes on are
+/// told by themselves.
+fn leaves_work(shared: &Shared, core: &Core) -> bool {
+    let is_waited_for = shared.blocking.in_flight() > 0;
+    core.has_owned_work() || !core.idle_queue().is_empty() || core.driver().would_jump(is_waited_for)
+}
+
 impl Drop for Worker<'_> {
     fn drop(&mut self) {
         let (shared, core) = (self.shared, self.core);
@@ -462,7 +469,7 @@ impl Drop for Worker<'_> {
         }
         shared.idle.park(core.index());
         if !self.is_for_embedder {
-            core.embedder.note_more(core.has_owned_work() || !core.idle_queue().is_empty() || self.sees_work());
+            core.embedder.note_more(leaves_work(shared, core) || self.sees_work());
             core.embedder.note_served(false);
             if core.embedder.is_watched() {
                 core.driver().reactor().notify(); // see `embedder.rs`

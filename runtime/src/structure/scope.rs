@@ -9,11 +9,12 @@
 //! `'env` is chosen by the compiler: it is longer than the body's future, so a child can't borrow what is local to the
 //! body, and it ends where what the children borrow ends.
 //!
-//! *One pass for each poll.* `Drive` polls each child that was woken before the pass, in the order of the wakes, then
-//! those that were spawned until then; the body is one more child. What is woken meanwhile runs in the next poll, after
-//! other tasks. If the budget of the poll is spent the rest of the pass goes there too. See `ready.rs` for the wakes. A
-//! new child is polled with the waker of the next free place, which it gets if it waits: those that are ready at once
-//! take none. In a simulation the order is drawn, of either kind (`sim/preempt.rs`).
+//! *One pass for each poll.* `Drive` polls the children that were woken before the pass, in the order of the wakes and
+//! as many as a budget has units at most, then those that were spawned until then; the body is one more child. What is
+//! woken meanwhile runs in the next poll, after other tasks. If the budget of the poll is spent the rest of the pass
+//! goes there too. See `ready.rs` for the wakes. A new child is polled with the waker of the next free place, which it
+//! gets if it waits: those that are ready at once take none. In a simulation the order is drawn, of either kind
+//! (`sim/preempt.rs`).
 //!
 //! *The end.* When the body has returned and no child is left, the scope is ready with the body's value. An error of a
 //! child or of the body, a panic, or a drop of the scope cancels the rest: the body is dropped first, as it may own

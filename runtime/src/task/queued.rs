@@ -62,7 +62,8 @@ impl Ran {
     }
 }
 
-/// While it lives, this thread drops the future of a task: its destructors may block no more than its polls.
+/// While it lives, this thread drops the future of a task: its destructors may block no more than its polls. What a
+/// blocking job leaves may block where it is dropped if what that thread does may.
 struct Dropping {
     outer: u64,
 }
@@ -218,9 +219,11 @@ impl Queued {
 
     #[cold]
     fn drop_future(self) {
+        let is_job = self.seat() == UNREGISTERED;
         let running = Running::new(self);
         // The destructor of another task's output may have spawned this task, which the runtime then refused.
-        let inside = (context::leave_output(), context::enter_task(&running), Dropping::new(running.id()));
+        let dropping = (!is_job).then(|| Dropping::new(running.id()));
+        let inside = (context::leave_output(), context::enter_task(&running), dropping);
         let task = &running.task;
         // SAFETY: the task is started and not finished, so the stage is ours (rights table, row 1).
         // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.

@@ -11,10 +11,11 @@ use std::fmt;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use hyper::rt::{Read, ReadBufCursor, Write};
+use mini::task::coop::poll_proceed;
 use mini::time::{Sleep, sleep};
 
 use crate::connection::late_error;
@@ -57,6 +58,11 @@ impl<I> Paced<I> {
     }
 }
 
+/// A write that the budget of its task has no room for says nothing of the peer.
+fn has_budget(cx: &mut Context<'_>) -> Poll<()> {
+    poll_proceed(cx).map(drop)
+}
+
 impl<I: fmt::Debug> fmt::Debug for Paced<I> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Paced").field(&self.stream).finish()
@@ -74,23 +80,22 @@ impl<I: Read + Unpin> Read for Paced<I> {
 
 impl<I: Write + Unpin> Write for Paced<I> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        ready!(has_budget(cx));
         let written = Pin::new(&mut self.stream).poll_write(cx, buf);
         self.in_time(cx, written)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(has_budget(cx));
         let flushed = Pin::new(&mut self.stream).poll_flush(cx);
         if flushed.is_ready() {
-            // As that of a socket always is, whatever the peer takes: a write that waits goes on to do so.
-            if self.patience.is_some() {
-                let _ = self.wait(cx); // for the wake
-            }
-            return flushed;
+            return flushed; // as that of a socket always is, whatever the peer takes: a write that waits goes on to do so
         }
         self.in_time(cx, flushed)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(has_budget(cx));
         let closed = Pin::new(&mut self.stream).poll_shutdown(cx);
         self.in_time(cx, closed)
     }
@@ -104,6 +109,7 @@ impl<I: Write + Unpin> Write for Paced<I> {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        ready!(has_budget(cx));
         let written = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
         self.in_time(cx, written)
     }
@@ -111,17 +117,25 @@ impl<I: Write + Unpin> Write for Paced<I> {
 
 #[cfg(test)]
 mod tests {
-    use mini::time::{Instant, pause, timeout};
     use std::future::poll_fn;
+    use std::pin::pin;
+
+    use mini::task::consume_budget;
+    use mini::time::{Instant, pause, timeout};
 
     use super::*;
 
-    /// Of a peer that takes nothing.
-    struct Full;
+    const LIMIT: Duration = Duration::from_secs(1);
 
-    impl Write for Full {
-        fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, _: &[u8]) -> Poll<io::Result<usize>> {
-            Poll::Pending
+    /// Of a peer that takes nothing, or all.
+    struct Peer {
+        takes: bool,
+    }
+
+    impl Write for Peer {
+        fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+            ready!(has_budget(cx));
+            if self.takes { Poll::Ready(Ok(buf.len())) } else { Poll::Pending }
         }
 
         fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -135,11 +149,10 @@ mod tests {
 
     #[test]
     fn a_write_that_waits_is_limited_whatever_is_flushed_meanwhile() {
-        const LIMIT: Duration = Duration::from_secs(1);
         mini::block_on(async {
             pause();
             let begin = Instant::now();
-            let mut paced = Paced::new(Full, LIMIT, Arc::default());
+            let mut paced = Paced::new(Peer { takes: false }, LIMIT, Arc::default());
             let written = poll_fn(|cx| {
                 let written = Pin::new(&mut paced).poll_write(cx, b"x");
                 assert!(Pin::new(&mut paced).poll_flush(cx).is_ready());
@@ -147,6 +160,31 @@ mod tests {
             });
             let error = timeout(10 * LIMIT, written).await.expect("nothing limits it").unwrap_err();
             assert_eq!((error.kind(), begin.elapsed()), (io::ErrorKind::TimedOut, LIMIT));
+        });
+    }
+
+    #[test]
+    fn a_write_that_the_budget_refuses_says_nothing_of_the_peer() {
+        mini::block_on(async {
+            pause();
+            let mut paced = Paced::new(Peer { takes: false }, LIMIT, Arc::default());
+            poll_fn(|cx| {
+                assert!(Pin::new(&mut paced).poll_write(cx, b"given up").is_pending());
+                Poll::Ready(())
+            })
+            .await;
+            sleep(2 * LIMIT).await;
+            paced.stream.takes = true;
+            let mut is_spent = false;
+            let written = poll_fn(|cx| {
+                if !std::mem::replace(&mut is_spent, true) {
+                    for _ in 0..2000 {
+                        let _ = pin!(consume_budget()).poll(cx);
+                    }
+                }
+                Pin::new(&mut paced).poll_write(cx, b"x")
+            });
+            assert_eq!(written.await.unwrap(), 1);
         });
     }
 }

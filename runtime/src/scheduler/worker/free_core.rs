@@ -43,7 +43,7 @@ pub(crate) fn with_free_core<T>(shared: &Arc<Shared>, f: impl FnOnce(&Core) -> T
         None => Ok(f(core)),
     };
     core.note_queue();
-    core.embedder.note_more(core.has_owned_work());
+    core.embedder.note_more(super::leaves_work(shared, core));
     drop(context);
     core.ownership.release();
     core.unparker.unpark(); // an embedder that waits between two turns
