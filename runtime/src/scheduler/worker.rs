@@ -436,8 +436,8 @@ fn announce_up(shared: &Arc<Shared>, core: &Core) {
     }
 }
 
-/// Whether who leaves `core` leaves something to do for an embedder's next turn. Deadlines of a clock that goes on are
-/// told by themselves.
+/// Whether a thread that leaves `core` leaves something to do for an embedder's next turn. Deadlines of a clock that
+/// goes on are told by themselves.
 fn leaves_work(shared: &Shared, core: &Core) -> bool {
     let is_waited_for = shared.blocking.in_flight() > 0;
     core.has_owned_work() || !core.idle_queue().is_empty() || core.driver().would_jump(is_waited_for)

@@ -89,7 +89,7 @@ impl<I: Write + Unpin> Write for Paced<I> {
         ready!(has_budget(cx));
         let flushed = Pin::new(&mut self.stream).poll_flush(cx);
         if flushed.is_ready() {
-            return flushed; // as that of a socket always is, whatever the peer takes: a write that waits goes on to do so
+            return flushed; // as that of a socket always is, whatever the peer takes: a write goes on to wait
         }
         self.in_time(cx, flushed)
     }
