@@ -9,8 +9,8 @@ use std::task::Poll;
 use std::thread;
 
 use mini::net::UnixStream;
-use mini::runtime::Runtime;
-use mini::task::{JoinHandle, yield_now};
+use mini::runtime::{Handle, Runtime};
+use mini::task::{JoinHandle, block_in_place, yield_now};
 use mini::time::{Duration, sleep};
 use mini_tests::net_support::open_files;
 use mini_tests::{
@@ -264,6 +264,113 @@ fn workers_at_rest_are_not_left_behind_without_a_grace() {
         assert_eq!(counts.drops(), 1);
         assert!(mini::block_on(task).unwrap_err().is_cancelled());
     }
+}
+
+/// Tasks that were spawned on a worker which does not come back end with the runtime: another worker drops them.
+fn are_dropped_beside(block: fn(mpsc::Receiver<()>)) {
+    within(LIMIT, move || {
+        let runtime = multi_thread(4).build().unwrap();
+        let (spawned, are_spawned) = mpsc::channel();
+        let (dropped, drops) = mpsc::channel();
+        let (go, may_go) = mpsc::channel::<()>();
+        let busy = runtime.spawn(async move {
+            for task in 0..40 {
+                let dropped = dropped.clone();
+                let guard = OnDrop(move || dropped.send(()).unwrap());
+                drop(mini::spawn(async move {
+                    let _guard = guard;
+                    loop {
+                        match task % 2 {
+                            0 => yield_now().await,
+                            _ => sleep(Duration::from_millis(1)).await,
+                        }
+                    }
+                }));
+            }
+            spawned.send(()).unwrap();
+            block(may_go);
+        });
+        are_spawned.recv().unwrap();
+        let shutdown = thread::spawn(move || runtime.shutdown_timeout(LIMIT * 100));
+        for _ in 0..40 {
+            drops.recv().unwrap();
+        }
+        drop(go);
+        let left = shutdown.join().unwrap();
+        assert!(left.is_empty(), "{left}");
+        drop(mini::block_on(busy)); // cancelled, or ended before
+    });
+}
+
+#[test]
+fn tasks_of_a_worker_in_a_long_poll_are_dropped_by_another_one() {
+    are_dropped_beside(|may_go| assert!(may_go.recv().is_err()));
+}
+
+#[test]
+fn tasks_of_a_worker_in_block_in_place_are_dropped_by_another_one() {
+    are_dropped_beside(|may_go| assert!(block_in_place(|| may_go.recv()).is_err()));
+}
+
+/// Waits for an hour in place, as a task of the runtime that the calling thread is inside of; ready when that has begun.
+async fn wait_in_place() {
+    let (begun, has_begun) = oneshot();
+    let handle = Handle::current();
+    drop(mini::spawn(async move {
+        block_in_place(move || {
+            begun.send(());
+            handle.block_on(sleep(Duration::from_secs(3600)));
+        });
+    }));
+    has_begun.await;
+}
+
+#[mini::main(worker_threads = 2)]
+async fn program_beside_a_wait_in_place() {
+    wait_in_place().await;
+}
+
+#[test]
+#[ignore = "the thread of block_on also runs shared tasks, and cannot leave one that blocks in place"]
+fn a_program_ends_beside_a_task_that_waits_in_place() {
+    within(LIMIT, program_beside_a_wait_in_place);
+}
+
+#[test]
+#[ignore = "the thread of block_on also runs shared tasks, and cannot leave one that blocks in place"]
+fn block_on_returns_beside_a_task_that_waits_in_place() {
+    within(LIMIT, || {
+        let runtime = multi_thread(2).shutdown_grace(Duration::from_millis(1)).build().unwrap();
+        runtime.block_on(wait_in_place());
+    });
+}
+
+#[test]
+#[ignore = "the thread of block_on also runs shared tasks, and cannot leave one that blocks in place"]
+fn what_the_future_of_block_on_sends_reaches_a_task_that_blocks_in_place() {
+    within(LIMIT, || {
+        let (send, receive) = mpsc::channel();
+        let runtime = multi_thread(8).build().unwrap();
+        let received = runtime.block_on(async {
+            let task = mini::spawn(async move { block_in_place(|| receive.recv()) });
+            yield_now().await;
+            send.send(7).unwrap();
+            task.await
+        });
+        assert_eq!(received.unwrap(), Ok(7));
+    });
+}
+
+#[test]
+#[ignore = "timers fail when the last core is closed, and one in block_in_place is not closed before that returns"]
+fn a_wait_in_place_ends_with_its_runtime() {
+    within(LIMIT, || {
+        let runtime = multi_thread(4).build().unwrap();
+        let waits = runtime.spawn(wait_in_place());
+        mini::block_on(waits).unwrap();
+        let left = runtime.shutdown_timeout(LIMIT * 100);
+        assert!(left.is_empty(), "{left}");
+    });
 }
 
 /// A task whose poll goes on when the runtime ends, and waits as `wait` does after it.

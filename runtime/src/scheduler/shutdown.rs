@@ -313,9 +313,7 @@ impl Shared {
             // Every task is cancelled by now. What is alive is in the injector, or on its way there on a thread that
             // woke it before it was cancelled, or has looked at it, and has yet to push it.
             loop {
-                while let Some(task) = self.injector(Class::Woken).pop().or_else(|| self.injector(Class::Again).pop()) {
-                    task.cancel();
-                }
+                self.discard_injected();
                 if !self.is_any_task_alive() {
                     break;
                 }
@@ -325,6 +323,13 @@ impl Shared {
             self.shut_drivers();
         }
         self.end.core_closed();
+    }
+
+    /// Drops the tasks in the injectors, which are cancelled.
+    pub(super) fn discard_injected(&self) {
+        while let Some(task) = self.injector(Class::Woken).pop().or_else(|| self.injector(Class::Again).pop()) {
+            task.cancel();
+        }
     }
 
     /// Fails all waits for I/O or time, once the tasks are gone: they are cancelled and must not see such errors. So it

@@ -3,6 +3,8 @@
 //! Called by the worker that holds the core, or by the thread that closes a core without an owner. The hard part is
 //! that destructors go on using the core: they wake, spawn and post while it is being emptied.
 
+use std::ptr;
+
 use mini_context::rules::MAIL_LIMIT;
 
 use super::{Core, Entry, OwnedTasks};
@@ -59,7 +61,7 @@ impl Core {
         }
     }
 
-    /// Cancels the shared tasks that belong here, and drops those that no worker runs just now. No task runs or starts
+    /// Cancels all shared tasks of the runtime, and drops those that no worker runs just now. No task runs or starts
     /// here afterwards. Owner only; `false` if that has been done before.
     #[must_use]
     pub(crate) fn close(&self) -> bool {
@@ -67,20 +69,36 @@ impl Core {
         if self.closed.swap(true, SeqCst) {
             return false;
         }
-        let shared = lock(&self.shared_tasks).close();
         self.owned_tasks().refuse();
-        for task in shared {
-            if let Some(entry) = task.cancel_here() {
-                entry.cancel();
-            }
-        }
-        while let Some(task) = self.pop_shared(Class::Woken).or_else(|| self.pop_shared(Class::Again)) {
-            task.cancel();
-        }
+        self.drop_shared();
         self.drop_owned();
         fence(SeqCst); // pairs with the fence in `post`
         self.bury_inbox();
         true
+    }
+
+    /// Any worker may drop a shared task, and the first one that closes its core drops all of them: the others may be in
+    /// long runs.
+    fn drop_shared(&self) {
+        let shared = self.shared();
+        for core in &shared.cores {
+            let tasks = lock(&core.shared_tasks).close();
+            for task in tasks {
+                if let Some(entry) = task.cancel_here() {
+                    entry.cancel();
+                }
+            }
+        }
+        // Whatever is left is cancelled, and runs or is queued.
+        loop {
+            while let Some(task) = self.pop_shared(Class::Woken).or_else(|| self.pop_shared(Class::Again)) {
+                task.cancel();
+            }
+            shared.discard_injected();
+            if !shared.cores.iter().any(|other| !ptr::eq(other, self) && other.steal_for(self) > 0) {
+                break;
+            }
+        }
     }
 
     /// Gives up the tasks that may not leave `thread`, which is not the calling one: their futures are leaked, and that
