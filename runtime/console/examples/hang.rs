@@ -16,7 +16,7 @@ use mini::time::sleep;
 #[mini::main(worker_threads = 4)]
 async fn main() -> io::Result<()> {
     let addr = std::env::args().nth(1);
-    run(addr.as_deref().unwrap_or("127.0.0.1:6669")).await
+    run(addr.as_deref().unwrap_or("127.0.0.1:7669")).await
 }
 
 /// The program, with its page at `addr`. The tests of the page run it too.

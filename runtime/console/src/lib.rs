@@ -3,13 +3,13 @@
 //! ```no_run
 //! #[mini::main]
 //! async fn main() -> std::io::Result<()> {
-//!     let _console = mini_console::serve("127.0.0.1:6669")?;
+//!     let _console = mini_console::serve("127.0.0.1:7669")?;
 //!     // the program
 //!     # Ok(())
 //! }
 //! ```
 //!
-//! Open <http://127.0.0.1:6669/> in a browser. The page says first what cannot go on: circles of tasks that wait for
+//! Open <http://127.0.0.1:7669/> in a browser. The page says first what cannot go on: circles of tasks that wait for
 //! each other, tasks that nobody is left to wake, workers that are stuck in a poll. Below are the workers and what they
 //! did in the last minute, the tasks by where they were spawned and what they wait for, the history of one task, who
 //! waits for whom, and the blocking threads. It shows lines of code and names of tasks, and no data of the program.
@@ -44,7 +44,7 @@ use server::Server;
 
 /// Serves a page about the current runtime at `addr`, until the [`Console`] is dropped.
 ///
-/// `addr` is of this computer only, such as `127.0.0.1:6669` or `localhost:6669`; with port 0 the system chooses one,
+/// `addr` is of this computer only, such as `127.0.0.1:7669` or `localhost:7669`; with port 0 the system chooses one,
 /// see [`Console::local_addr`]. For another runtime, or other clients, see [`Console::of`].
 ///
 /// # Examples
@@ -68,7 +68,9 @@ use server::Server;
 ///
 /// - This thread is inside no runtime.
 /// - `addr` is not of this computer only.
-/// - Those of binding: the address is in use, for one.
+/// - Browsers refuse to open the port of `addr`: it is on the list of
+///   [blocked ports](https://fetch.spec.whatwg.org/#port-blocking), as 6000 and 6665 to 6669 are.
+/// - Those of binding, such as an address that is in use.
 /// - The process has no descriptor or thread left.
 pub fn serve(addr: impl ToSocketAddrs) -> io::Result<Console> {
     let handle = Handle::try_current().map_err(|error| {
@@ -138,7 +140,7 @@ impl Console {
 impl Builder {
     /// Whether the page may be at an address that other computers reach. They see the names of tasks, the lines of the
     /// program and what it is doing; there is no password and no encryption. Off by default; a tunnel, such as
-    /// `ssh -L 6669:127.0.0.1:6669 host`, does without.
+    /// `ssh -L 7669:127.0.0.1:7669 host`, does without.
     ///
     /// Clients ask by address: a name in their `Host` header, other than `localhost`, is refused, since a page of
     /// another server could be what asks.
@@ -185,20 +187,32 @@ impl Builder {
         Ok(Console { addr, running: Some((stop, thread)), process: process::id() })
     }
 
-    /// Refuses an address that others reach, unless they may.
+    /// Refuses an address that others reach, unless they may, and a port that browsers do not open.
     fn check(&self, addrs: &[SocketAddr]) -> io::Result<()> {
+        let refused = |text| Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        if let Some(addr) = addrs.iter().find(|addr| BLOCKED_PORTS.contains(&addr.port())) {
+            return refused(format!(
+                "mini-console: browsers refuse to open port {}, as another protocol uses it; take another one, such as 7669",
+                addr.port()
+            ));
+        }
         match addrs.iter().find(|addr| !addr.ip().to_canonical().is_loopback()) {
-            Some(addr) if !self.allows_remote => Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                format!(
-                    "mini-console: other computers may reach {addr}; 127.0.0.1 is for this one alone, and \
-                     Builder::allow_remote(true) is for all"
-                ),
+            Some(addr) if !self.allows_remote => refused(format!(
+                "mini-console: other computers may reach {addr}; 127.0.0.1 is for this one alone, and \
+                 Builder::allow_remote(true) is for all"
             )),
             _ => Ok(()),
         }
     }
 }
+
+/// The ports that browsers refuse ("bad ports" of the Fetch standard). Its 0 is missing: the system replaces that.
+const BLOCKED_PORTS: [u16; 82] = [
+    1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103, 104, 109, 110,
+    111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427, 465, 512, 513, 514, 515, 526, 530, 531, 532,
+    540, 548, 554, 556, 563, 587, 601, 636, 989, 990, 993, 995, 1719, 1720, 1723, 2049, 3659, 4045, 4190, 5060, 5061,
+    6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080,
+];
 
 impl Drop for Console {
     fn drop(&mut self) {

@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn what_is_there_is_found() {
         assert_eq!(parse("GET / HTTP/1.1\r\nHost: localhost"), Ok(Request::Page));
-        assert_eq!(parse("GET /?a=b HTTP/1.0\r\nhOST:127.0.0.1:6669 "), Ok(Request::Page));
+        assert_eq!(parse("GET /?a=b HTTP/1.0\r\nhOST:127.0.0.1:7669 "), Ok(Request::Page));
         assert_eq!(parse("GET /events HTTP/1.1\r\nAccept: */*\r\nHost: [::1]:80"), Ok(Request::Events));
         assert_eq!(parse("GET /trace HTTP/1.1\r\nHost: LOCALHOST:1"), Ok(Request::Trace));
     }

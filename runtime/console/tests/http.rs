@@ -361,6 +361,10 @@ fn what_cannot_be_served_is_an_error() {
     assert!(error.to_string().contains("other computers may reach 0.0.0.0:0"), "{error}");
     assert!(builder.serve(&[SocketAddr::from(([127, 0, 0, 1], 0)), SocketAddr::from(([10, 0, 0, 1], 0))][..]).is_err());
 
+    let error = builder.serve("127.0.0.1:6669").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidInput);
+    assert!(error.to_string().contains("browsers refuse to open port 6669"), "{error}");
+
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let error = builder.serve(taken.local_addr().unwrap()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::AddrInUse);
@@ -387,7 +391,7 @@ fn the_page_may_be_asked_for_by_address_if_remote_clients_are_allowed() {
         let runtime = runtime();
         let console = Console::of(runtime.handle()).allow_remote(true).serve("0.0.0.0:0").unwrap();
         let addr = SocketAddr::from(([127, 0, 0, 1], console.local_addr().port()));
-        for (host, status) in [("10.1.2.3:6669", "200"), ("evil.example", "403")] {
+        for (host, status) in [("10.1.2.3:7669", "200"), ("evil.example", "403")] {
             let mut stream = connect(addr);
             stream.write_all(format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n").as_bytes()).unwrap();
             let mut answer = String::new();
