@@ -3,6 +3,9 @@
 //! [`termination`] is for programs that want to stop in order: it hears Ctrl-C and SIGTERM, and a second one ends the
 //! program at once. [`ctrl_c`] hears each Ctrl-C, which then never ends the program by itself. [`unix::signal`] has the rest.
 //!
+//! A listener belongs to the process that made it. In a child of fork(2) a signal has its default effect until the child
+//! makes a listener for it: SIGTERM ends the child, and the parent does not hear it.
+//!
 //! # Examples
 //!
 //! ```no_run
@@ -27,8 +30,8 @@
 //   on, and with the last runtime the reader ends.
 // - signalfd(2): the signal has to be blocked in every thread, those of other libraries too, and stays blocked in
 //   children.
-// - Ignoring what a forked child hears before it runs its program, by comparing process ids: a program that forks by
-//   itself to become a daemon would be deaf from then on.
+// - A listener that serves in a child of fork(2), as a socket does: its pair of sockets would have to be exchanged for
+//   one that the child does not share with its parent. It is refused, as the parent's runtime is.
 
 use std::fmt;
 use std::io;
@@ -41,9 +44,9 @@ mod ear;
 mod mailbox;
 #[cfg(feature = "insight")]
 mod quits;
-mod second;
 #[cfg_attr(not(feature = "sim"), path = "signal/not_simulated.rs")]
 mod simulated;
+mod unheard;
 pub mod unix;
 
 #[cfg(feature = "insight")]
@@ -94,7 +97,7 @@ struct Next {
 ///
 /// # Panics
 ///
-/// If it is awaited outside a mini runtime.
+/// If it is awaited outside a mini runtime, or in a child of the process that called it (fork(2)).
 ///
 /// # Cancel safety
 ///
@@ -134,7 +137,8 @@ pub fn ctrl_c() -> CtrlC {
 ///
 /// # Panics
 ///
-/// If it is awaited outside a mini runtime, or polled again after it was ready.
+/// If it is awaited outside a mini runtime, or in a child of the process that called it (fork(2)). If it is polled again
+/// after it was ready.
 ///
 /// # Cancel safety
 ///
@@ -143,13 +147,7 @@ pub fn ctrl_c() -> CtrlC {
 #[track_caller]
 pub fn termination() -> TerminationSignal {
     const SITE: &Site = &Site { owner: "mini::signal", method: "termination", kind: IoKind::Signal };
-    let mut requests = [SignalKind::interrupt(), SignalKind::terminate()].map(|kind| Next::new(kind, SITE));
-    if !is_simulated()
-        && let Err(error) = second::install()
-    {
-        requests[0].signal = Err(Some(error));
-    }
-    TerminationSignal(Some(requests))
+    TerminationSignal(Some([SignalKind::interrupt(), SignalKind::terminate()].map(|kind| Next::new(kind, SITE))))
 }
 
 impl Next {
@@ -193,7 +191,7 @@ impl Future for TerminationSignal {
         let Some(heard) = heard else { return Poll::Pending };
         *waiting = None; // who keeps this value does not listen any more
         if heard.is_ok() && !is_simulated() {
-            second::note_request();
+            unheard::note_request();
         }
         Poll::Ready(heard)
     }

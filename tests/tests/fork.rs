@@ -18,10 +18,15 @@ use std::time::Instant;
 use mini::net::{TcpListener, TcpStream, UnixStream};
 use mini::process::Command;
 use mini::runtime::{Builder, Runtime};
+use mini::signal::termination;
+use mini::signal::unix::{SignalKind, signal};
 use mini::task::{idle, yield_now};
 use mini::time::{Duration, sleep};
 use mini_tests::{Counts, LIMIT, caught, in_child, multi_thread, poll_with, spin_until};
-use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, waitpid};
+use rustix::process::{
+    Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, kill_process_group, setpgid, waitpid,
+};
+use signal_hook::low_level::raise;
 
 unsafe extern "C" {
     fn fork() -> i32;
@@ -428,38 +433,170 @@ fn a_child_that_returns_to_a_thread_of_the_runtime_is_ended() {
     assert_eq!(stderr.matches(REFUSAL).count(), 2, "{stderr}");
 }
 
+/// A runtime that shows the task `name` at SIGQUIT.
+fn dumping(name: &str) -> Runtime {
+    let runtime = Builder::new_current_thread().dump_on_quit(true).build().unwrap();
+    runtime.block_on(async { drop(mini::task::Builder::new().name(name).spawn(pending::<()>())) });
+    runtime
+}
+
+/// Has a runtime in a child, which answers a SIGQUIT.
+fn dump_in_the_child() {
+    let _own = dumping("of the child");
+    let (out, stderr) = rustix::pipe::pipe().unwrap();
+    rustix::stdio::dup2_stderr(&stderr).unwrap();
+    spin_until(|| {
+        // The thread that answers may not wait yet, and then a SIGQUIT ends the process.
+        fs::read_dir("/proc/self/task")
+            .unwrap()
+            .flatten()
+            .any(|thread| fs::read_to_string(thread.path().join("comm")).unwrap_or_default() == "mini-dump\n")
+    });
+    wait_for_the_others_to_sleep();
+    kill_process(getpid(), Signal::QUIT).unwrap();
+    let mut lines = BufReader::new(fs::File::from(out)).lines();
+    assert!(lines.any(|line| line.unwrap().contains("\"of the child\"")));
+}
+
 /// The handler of the parent is still there in a child that has one of its own.
 #[test]
 fn a_childs_request_for_a_dump_is_not_its_parents() {
     let Some(stderr) = in_child("a_childs_request_for_a_dump_is_not_its_parents", || {
-        let named = |name: &str| {
-            let runtime = Builder::new_current_thread().dump_on_quit(true).build().unwrap();
-            runtime.block_on(async { drop(mini::task::Builder::new().name(name).spawn(pending::<()>())) });
-            runtime
-        };
-        let runtime = named("of the parent");
-        in_forked(|| {
-            let _own = named("of the child");
-            let (out, stderr) = rustix::pipe::pipe().unwrap();
-            rustix::stdio::dup2_stderr(&stderr).unwrap();
-            spin_until(|| {
-                // The thread that answers may not wait yet, and then a SIGQUIT ends the process.
-                fs::read_dir("/proc/self/task")
-                    .unwrap()
-                    .flatten()
-                    .any(|thread| fs::read_to_string(thread.path().join("comm")).unwrap_or_default() == "mini-dump\n")
-            });
-            wait_for_the_others_to_sleep();
-            kill_process(getpid(), Signal::QUIT).unwrap();
-            let mut lines = BufReader::new(fs::File::from(out)).lines();
-            assert!(lines.any(|line| line.unwrap().contains("\"of the child\"")));
-        });
+        let runtime = dumping("of the parent");
+        in_forked(dump_in_the_child);
         wait_for_the_others_to_sleep(); // what the parent was asked for, it has told
         drop(runtime);
     }) else {
         return;
     };
     assert!(!stderr.contains("\"of the parent\""), "{stderr}");
+}
+
+#[test]
+fn a_child_answers_sigquit_although_its_parent_listens_to_it() {
+    let _ = in_child("a_child_answers_sigquit_although_its_parent_listens_to_it", || {
+        let _listener = signal(SignalKind::quit()).unwrap();
+        in_forked(dump_in_the_child);
+    });
+}
+
+/// Waits for an event of its own: afterwards the reactor has delivered all events that came before.
+async fn hear_the_reactor() {
+    let (here, there) = UnixStream::pair().unwrap();
+    let mut byte = [0];
+    let mut read = there.read(&mut byte);
+    assert!(poll_with(&mut read, &Counts::new()).is_pending());
+    here.write_all(b"x").await.unwrap();
+    read.await.unwrap();
+}
+
+#[test]
+fn a_signal_to_a_child_ends_it_and_is_not_heard_by_its_parent() {
+    let _ = in_child("a_signal_to_a_child_ends_it_and_is_not_heard_by_its_parent", || {
+        for builder in [Builder::new_current_thread(), multi_thread(2)] {
+            let runtime = builder.build().unwrap();
+            let inside = runtime.enter();
+            let mut signals = signal(SignalKind::terminate()).unwrap();
+            drop(inside);
+            runtime.block_on(async { assert!(poll_with(&mut signals.recv(), &Counts::new()).is_pending()) });
+            let forked = Forked::now();
+            if forked.is_child() {
+                end_after(|| {
+                    loop {
+                        thread::park();
+                    }
+                });
+            }
+            // It may come before the child has done anything.
+            kill_process(forked.0.unwrap(), Signal::TERM).unwrap();
+            assert_eq!(forked.wait().terminating_signal(), Some(Signal::TERM.as_raw()));
+            runtime.block_on(async {
+                hear_the_reactor().await;
+                assert!(poll_with(&mut signals.recv(), &Counts::new()).is_pending());
+                raise(Signal::TERM.as_raw()).unwrap();
+                assert_eq!(signals.recv().await, Some(()));
+            });
+        }
+    });
+}
+
+#[test]
+fn a_signal_to_the_group_is_heard_once_by_each_process() {
+    let _ = in_child("a_signal_to_the_group_is_heard_once_by_each_process", || {
+        setpgid(None, None).unwrap();
+        let runtime = Builder::new_current_thread().build().unwrap();
+        let inside = runtime.enter();
+        let mut signals = signal(SignalKind::interrupt()).unwrap();
+        drop(inside);
+        let (mut here, mut there) = StdUnixStream::pair().unwrap();
+        let forked = Forked::now();
+        if forked.is_child() {
+            end_after(|| {
+                Builder::new_current_thread().build().unwrap().block_on(async {
+                    let mut own = signal(SignalKind::interrupt()).unwrap();
+                    there.write_all(b"x").unwrap();
+                    assert_eq!(own.recv().await, Some(()));
+                    hear_the_reactor().await;
+                    assert!(poll_with(&mut own.recv(), &Counts::new()).is_pending());
+                    drop(own);
+                    raise(Signal::INT.as_raw()).unwrap(); // it ends nothing any more
+                });
+            });
+        }
+        here.read_exact(&mut [0]).unwrap();
+        kill_process_group(getpid(), Signal::INT).unwrap();
+        assert_eq!(forked.wait().exit_status(), Some(0));
+        runtime.block_on(async {
+            assert_eq!(signals.recv().await, Some(()));
+            hear_the_reactor().await;
+            assert!(poll_with(&mut signals.recv(), &Counts::new()).is_pending());
+        });
+    });
+}
+
+#[test]
+fn a_listener_of_the_parent_is_refused_in_a_child_and_goes_on_in_the_parent() {
+    let _ = in_child("a_listener_of_the_parent_is_refused_in_a_child_and_goes_on_in_the_parent", || {
+        let runtime = multi_thread(2).build().unwrap();
+        let mut outside = signal(SignalKind::user_defined1()).unwrap();
+        let mut asked = termination();
+        let inside = runtime.enter();
+        let mut inner = signal(SignalKind::user_defined1()).unwrap();
+        drop(inside);
+        raise(Signal::USR1.as_raw()).unwrap(); // what the child may take away
+        in_forked(|| {
+            let runtime = Builder::new_current_thread().build().unwrap();
+            let refused = |call: &mut dyn FnMut()| {
+                let text = caught(|| runtime.block_on(async { call() })).message;
+                assert!(text.contains("made before fork(2)"), "{text}");
+            };
+            let counts = Counts::new();
+            for listener in [&mut outside, &mut inner] {
+                refused(&mut || assert!(poll_with(&mut listener.recv(), &counts).is_pending()));
+            }
+            refused(&mut || assert!(poll_with(&mut asked, &counts).is_pending()));
+        });
+        runtime.block_on(async {
+            for listener in [&mut outside, &mut inner] {
+                assert_eq!(listener.recv().await, Some(()));
+                raise(Signal::USR1.as_raw()).unwrap();
+                assert_eq!(listener.recv().await, Some(()));
+            }
+        });
+    });
+}
+
+#[test]
+fn a_child_goes_on_after_a_signal_that_does_nothing_by_default() {
+    let _ = in_child("a_child_goes_on_after_a_signal_that_does_nothing_by_default", || {
+        let _listener = signal(SignalKind::window_change()).unwrap();
+        in_forked(|| {
+            raise(Signal::WINCH.as_raw()).unwrap();
+            let mut own = signal(SignalKind::window_change()).unwrap();
+            raise(Signal::WINCH.as_raw()).unwrap();
+            assert_eq!(Builder::new_current_thread().build().unwrap().block_on(own.recv()), Some(()));
+        });
+    });
 }
 
 /// An eventfd is served by a thread, as it is no pipe, terminal or socket. Reading blocks while it is zero, writing

@@ -32,6 +32,7 @@ impl Ear {
 
     /// Ready with `None` when the runtime has shut down.
     pub(super) fn poll(&self, cx: &mut Context<'_>, wait: &Wait) -> Poll<Option<()>> {
+        self.0.get_ref().check_process();
         loop {
             let ready = self.0.poll_ready_for(cx, wait, Interest::READABLE);
             let Ok(mut guard) = ready!(ready) else { return Poll::Ready(None) };

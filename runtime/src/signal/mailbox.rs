@@ -2,11 +2,15 @@
 //!
 //! Called by `unix::Signal`. A counter holds the number of signals that have not been taken. The handler that counts
 //! the first writes one byte into a socket, which makes the other end readable. The listener that reads the byte sets
-//! the counter back.
+//! the counter back. A byte without a signal in the counter is not the handler's, and announces nothing.
+//!
+//! A child of fork(2) has the same socket, and a counter of its own. So only the process that made the mailbox writes to
+//! the socket or reads from it.
 //!
 //! # Why a handler may do this
 //!
-//! It counts in an atomic and calls write(2) on a socket that never blocks: both are on the list of signal-safety(7).
+//! It asks for the process id, counts in an atomic and calls write(2) on a socket that never blocks: all are on the
+//! list of signal-safety(7).
 //! It allocates nothing, locks nothing and cannot panic. `errno` is put back by `signal-hook-registry`.
 //!
 //! # Why no signal is lost
@@ -30,9 +34,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::AcqRel, Ordering::Acquire};
 
 use libc::c_int;
+use mini_net::Process;
 use signal_hook_registry::SigId;
 
-use super::second::Listening;
+use super::unheard::Listening;
 
 /// Hears one signal, from `open` until it is dropped.
 #[derive(Debug)]
@@ -41,7 +46,7 @@ pub(crate) struct Mailbox {
     _hook: Hook,
     letter: Arc<Letter>,
     reader: UnixStream,
-    _listening: Listening,
+    process: Process,
 }
 
 /// The handler's side.
@@ -50,6 +55,7 @@ struct Letter {
     /// Above zero while there is a byte in the socket, or one is being written or taken.
     signals: AtomicUsize,
     writer: UnixStream,
+    listening: Listening,
 }
 
 /// The handler, until this is dropped.
@@ -61,26 +67,31 @@ impl Mailbox {
         let (reader, writer) = UnixStream::pair()?;
         reader.set_nonblocking(true)?;
         writer.set_nonblocking(true)?;
-        let letter = Arc::new(Letter { signals: AtomicUsize::new(0), writer });
-        let listening = Listening::to(signal);
+        let letter = Arc::new(Letter { signals: AtomicUsize::new(0), writer, listening: Listening::to(signal)? });
         let hook = Hook::install(signal, letter.clone())?;
-        Ok(Mailbox { _hook: hook, letter, reader, _listening: listening })
+        Ok(Mailbox { _hook: hook, letter, reader, process: Process::current() })
+    }
+
+    /// Panics in a child of the process that made the mailbox.
+    pub(super) fn check_process(&self) {
+        assert!(
+            self.process.is_current(),
+            "this listener was made before fork(2) and hears the signals of the parent process alone: \
+             make a new one in the child"
+        );
     }
 
     /// Takes all signals so far; `WouldBlock` if there were none.
     pub(super) fn take(&self) -> io::Result<()> {
-        let read = loop {
+        self.check_process();
+        loop {
             match (&self.reader).read(&mut [0]) {
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                result => break result?,
-            }
-        };
-        match read {
-            0 => Err(io::ErrorKind::UnexpectedEof.into()), // not while `letter` holds the other end
-            _ => {
+                Err(e) => return Err(e),
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()), // not while `letter` holds the other end
                 // AcqRel: pairs with those in `Letter::count`, see above.
-                self.letter.signals.swap(0, AcqRel);
-                Ok(())
+                Ok(_) if self.letter.signals.swap(0, AcqRel) > 0 => return Ok(()),
+                Ok(_) => {}
             }
         }
     }
@@ -89,6 +100,9 @@ impl Mailbox {
 impl Letter {
     /// Runs in the handler.
     fn leave(&self) {
+        if !self.listening.is_here() {
+            return;
+        }
         let byte = 1u8;
         self.count(|| {
             // SAFETY: `writer` is open as long as `self` is, and the one byte to read is `byte`.
@@ -139,11 +153,27 @@ impl AsFd for Mailbox {
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
+    use std::io::Write;
 
     use super::*;
 
     fn letter() -> Letter {
-        Letter { signals: AtomicUsize::new(0), writer: UnixStream::pair().unwrap().0 }
+        let listening = Listening::to(libc::SIGWINCH).unwrap();
+        Letter { signals: AtomicUsize::new(0), writer: UnixStream::pair().unwrap().0, listening }
+    }
+
+    #[test]
+    fn a_byte_that_no_handler_has_written_announces_nothing() {
+        let mailbox = Mailbox::open(libc::SIGWINCH).unwrap();
+        let blocks = || mailbox.take().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock);
+        (&mailbox.letter.writer).write_all(&[1]).unwrap();
+        assert!(blocks());
+        mailbox.letter.leave();
+        (&mailbox.letter.writer).write_all(&[1]).unwrap();
+        mailbox.take().unwrap();
+        assert!(blocks());
+        mailbox.letter.leave();
+        mailbox.take().unwrap();
     }
 
     #[test]

@@ -2,12 +2,13 @@
 //!
 //! The handler writes a byte into a socket, and the thread reads it. A request is the thread's unless the program listens
 //! to the signal by itself, which the handler looks up when it runs. While there is no such thread, because it could not
-//! be started or in the child of a fork(2), the signal has its default effect and ends the process.
+//! be started, the signal ends the process. So it does in the child of a fork(2) that has no thread of its own
+//! ([`unheard`](super::unheard)).
 //!
 //! # In the handler
 //!
 //! It reads atomics, calls getpid(2) and write(2) on a socket that never blocks, or ends the process as
-//! [`second`](super::second) does: all on the list of signal-safety(7).
+//! [`unheard`](super::unheard) does: all on the list of signal-safety(7).
 //!
 //! Rejected: a [`Mailbox`](super::mailbox) (it cannot be told that nobody takes its letters).
 
@@ -17,66 +18,78 @@ use std::io::{self, Read};
 use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
-use std::process;
 use std::ptr;
-use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
 use libc::SIGQUIT;
 
-use super::second::{default_effect, listeners};
-
-/// The process whose thread waits, or 0.
-static WAITING: AtomicU32 = AtomicU32::new(0);
+use super::unheard::{Listening, end_by};
 
 /// Where the handler's bytes arrive.
 #[derive(Debug)]
-pub(crate) struct Quits(UnixStream);
+pub(crate) struct Quits {
+    reader: UnixStream,
+    desk: Arc<Desk>,
+}
+
+/// The handler's side.
+#[derive(Debug)]
+struct Desk {
+    /// `true` while the thread waits.
+    is_open: AtomicBool,
+    writer: UnixStream,
+    listening: Listening,
+}
 
 impl Quits {
     /// Installs the handler, for as long as the process runs.
     pub(crate) fn listen() -> io::Result<Self> {
         let (reader, writer) = UnixStream::pair()?;
         writer.set_nonblocking(true)?;
-        let process = process::id();
+        let listening = Listening::to(SIGQUIT)?;
+        let desk = Arc::new(Desk { is_open: AtomicBool::new(false), writer, listening });
+        let theirs = desk.clone();
         // SAFETY: the closure does what a handler may, as the module doc shows, and does not panic.
         // Test: tests/tests/dump.rs `sigquit_prints_every_runtime_and_the_program_goes_on`.
-        unsafe { signal_hook_registry::register(SIGQUIT, move || request(&writer, process)) }?;
-        Ok(Self(reader))
+        unsafe { signal_hook_registry::register(SIGQUIT, move || theirs.request()) }?;
+        Ok(Self { reader, desk })
     }
 
     /// Calls `answer` for each request, on the thread that calls, until it panics.
     pub(crate) fn serve(&self, mut answer: impl FnMut()) {
         /// The thread that waits is gone.
-        struct Gone;
-        impl Drop for Gone {
+        struct Gone<'a>(&'a Desk);
+        impl Drop for Gone<'_> {
             fn drop(&mut self) {
-                WAITING.store(0, SeqCst);
+                self.0.is_open.store(false, SeqCst);
             }
         }
         leave_to_others();
-        let _gone = Gone;
-        WAITING.store(process::id(), SeqCst);
+        let _gone = Gone(&self.desk);
+        self.desk.is_open.store(true, SeqCst);
         let mut requests = [0; 64]; // those that came meanwhile are one
-        while (&self.0).read(&mut requests).is_ok_and(|count| count > 0) {
+        while (&self.reader).read(&mut requests).is_ok_and(|count| count > 0) {
             answer();
         }
     }
 }
 
-/// Runs in the handler that `owner` has installed.
-fn request(writer: &UnixStream, owner: u32) {
-    if listeners(SIGQUIT).is_some_and(|count| count.load(SeqCst) > 0) {
-        return;
+impl Desk {
+    /// Runs in the handler.
+    fn request(&self) {
+        // In a child this is the parent's handler, beside which the child may have one. A second listener is the program.
+        if !self.listening.is_here() || self.listening.listeners.count() > Some(1) {
+            return;
+        }
+        if !self.is_open.load(SeqCst) {
+            end_by(SIGQUIT);
+        }
+        let byte = 1_u8;
+        // SAFETY: `writer` is open as long as `self` is, and the one byte to read is `byte`. If the socket is full,
+        // requests enough are waiting. Test: as above.
+        unsafe { libc::write(self.writer.as_raw_fd(), (&raw const byte).cast(), 1) };
     }
-    if WAITING.load(SeqCst) != process::id() {
-        default_effect(SIGQUIT);
-    } else if owner != process::id() {
-        return; // a child has a handler of its own, and its parent's besides
-    }
-    let byte = 1_u8;
-    // SAFETY: `writer` is open as long as the handler is installed, and the one byte to read is `byte`. If the socket is
-    // full, requests enough are waiting. Test: as above.
-    unsafe { libc::write(writer.as_raw_fd(), (&raw const byte).cast(), 1) };
 }
 
 /// The calling thread takes no SIGQUIT: a program that blocks the signal in its own threads, to wait for it by

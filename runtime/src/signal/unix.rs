@@ -134,11 +134,13 @@ impl From<SignalKind> for c_int {
 /// - **Coalesced.** Signals that come before the last one was received may be received as one, as in the kernel
 ///   (signal(7), "Standard signals"). A signal that comes after [`recv`](Signal::recv) was ready is received anew.
 /// - **Each for itself.** Any number of listeners, in any number of runtimes, all hear each signal.
-/// - **For good.** What the signal does by default (to end the process, say) no longer happens after the first listener
-///   was made, also when all have been dropped, except after [`termination`](super::termination). Handlers that were
+/// - **For good.** The default effect of the signal (to end the process, say) is disabled by the first listener, and
+///   stays disabled when all have been dropped, except after [`termination`](super::termination). Handlers that were
 ///   there before are still called.
-/// - **Threads and children.** It does not matter which thread the kernel interrupts. A child gets the default back
-///   when it runs its program (execve(2)).
+/// - **Threads.** It does not matter which thread the kernel interrupts.
+/// - **Children.** A child process begins with the default effect of every signal, whether it was forked (fork(2)) or
+///   runs another program (execve(2)), and its parent does not hear what is sent to it. A forked child makes listeners of
+///   its own; waiting for one of its parent's panics there.
 ///
 /// A listener joins the runtime it is made in, or else the one it first waits in. When that runtime has shut down, the
 /// listener goes on in another one.
@@ -206,7 +208,8 @@ impl Signal {
     ///
     /// # Panics
     ///
-    /// If it is polled outside a mini runtime, unless the `Signal` has already joined one.
+    /// If it is polled outside a mini runtime, unless the `Signal` has already joined one; in a child of the process that
+    /// made the `Signal` (fork(2)).
     ///
     /// # Cancel safety
     ///
