@@ -24,15 +24,13 @@
 //
 // 1. `Child` itself, in `wait` and `try_wait`.
 // 2. A `Child` that is dropped before that leaves it to a task of the runtime (`process/orphans.rs`).
-// 3. When that runtime ends, or if there was none, a list of the process has it. Whichever runtime starts a child later
-//    goes through the list: it reaps the children that have ended, and takes over the others.
+// 3. When that runtime ends, or if there was none, a thread has it, which ends with the child.
 //
 // Only the owner gives a process id to kill(2), and not after it has asked with success. So a signal never meets
 // another process that has got the same number.
 //
 // # Rejected
 //
-// - A thread that waits for all orphans: it would outlive every runtime, for a child or two.
 // - Reaping by SIGCHLD on Linux too: the signal does not say whose end it announces, so each one is a question about
 //   every child; a pidfd wakes the task that waits.
 // - waitpid(-1): it takes the status of children that other libraries wait for.

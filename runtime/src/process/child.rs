@@ -18,11 +18,10 @@ use super::watch::{self, Notice, Running};
 
 /// A process that was started by [`Command::spawn`](super::Command::spawn).
 ///
-/// Dropping it leaves the process alone, unless [`kill_on_drop`](super::Command::kill_on_drop) was set: it goes on
-/// running, and is reaped in the background when it ends. On a `current_thread` runtime that happens while a thread is
-/// in its `block_on`; after the end of the runtime, at the next [`spawn`](super::Command::spawn) in the program. So is
-/// a child of a `current_thread` runtime that is dropped on a thread that runs no runtime, if it has not ended yet. At
-/// the end of the program the system does it.
+/// Dropping it leaves the process running, unless [`kill_on_drop`](super::Command::kill_on_drop) was set. The child is
+/// reaped in the background when it ends: by the runtime of the thread that drops it, where a `current_thread` runtime
+/// needs a thread in its `block_on`. On a thread without a runtime, and after the end of the runtime, a thread is started
+/// that waits for this child. At the end of the program the system reaps it.
 ///
 /// The runtime that a child was started in waits for the child and its pipes, also if another runtime awaits them. So
 /// that runtime must run meanwhile: a `current_thread` runtime without a thread in `block_on` notices nothing.
@@ -88,7 +87,7 @@ impl Child {
         let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let running = Running::new(child, location).map_err(|(mut child, error)| {
             let _ = child.kill();
-            orphans::leave_unwatched(child, location);
+            orphans::leave(child, location);
             error
         })?;
         // If an error below drops it, it kills the child.
@@ -305,7 +304,10 @@ impl Drop for Life {
         if self.kill_on_drop {
             kill_unasked(&mut running);
         }
-        orphans::leave(running);
+        let Running { child, watch, location } = running;
+        // The reactor that it is registered with may stand still: who looks after the child watches it anew.
+        drop(watch);
+        orphans::leave(child, location);
     }
 }
 

@@ -10,7 +10,7 @@ use std::process::{self, ExitStatus, Stdio};
 use mini_net::{IntoObject, Object, Site, Wait, failed};
 
 use super::child::{Child, site};
-use super::{orphans, simulated};
+use super::simulated;
 
 mod pre_exec;
 mod slack;
@@ -281,7 +281,6 @@ impl Command {
         if let Err(error) = simulated::check_start(method) {
             return Err(failed("start", &*self)(error));
         }
-        orphans::sweep();
         let slack = Slack::usual();
         let child = self.std.spawn();
         drop(slack);

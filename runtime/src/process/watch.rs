@@ -12,15 +12,12 @@ use std::io;
 use std::panic::Location;
 use std::pin::Pin;
 use std::process::{self, ExitStatus};
-use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, ready};
 
 use mini_net::future::FdReady;
 use mini_net::{self as net, AsyncFd, Interest};
 
 use super::sys::Pidfd;
-use crate::scheduler::context;
-use crate::scheduler::shared::Shared;
 use crate::signal::unix::{Recv, Signal, SignalKind, signal};
 
 pub(super) struct Running {
@@ -28,9 +25,6 @@ pub(super) struct Running {
     pub(super) watch: Watch,
     /// Where the child was started.
     pub(super) location: &'static Location<'static>,
-    /// The runtime it was started in, if that runs without a thread in `block_on`: it reaps a child that is dropped
-    /// elsewhere. Weak: the runtime has the descriptors of all its workers.
-    pub(super) home: Option<Weak<Shared>>,
 }
 
 #[derive(Debug)]
@@ -56,10 +50,7 @@ impl Running {
         location: &'static Location<'static>,
     ) -> Result<Running, (process::Child, io::Error)> {
         match Watch::new(child.id()) {
-            Ok(watch) => {
-                let home = context::with_shared(|pool| pool.is_multi_thread().then(|| Arc::downgrade(pool))).flatten();
-                Ok(Running { child, watch, location, home })
-            }
+            Ok(watch) => Ok(Running { child, watch, location }),
             Err(error) => Err((child, error)),
         }
     }
@@ -149,7 +140,7 @@ pub(super) fn try_wait(child: &mut process::Child) -> io::Result<Option<ExitStat
 
 impl fmt::Debug for Running {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Running { child, watch, location, .. } = self;
+        let Running { child, watch, location } = self;
         f.debug_struct("Running")
             .field("id", &child.id())
             .field("watch", watch)
@@ -173,13 +164,15 @@ mod tests {
     use std::future::poll_fn;
     use std::os::unix::process::ExitStatusExt;
     use std::process::{Command, Stdio};
+    use std::sync::Arc;
 
     use super::*;
     use crate::process::orphans;
+    use crate::scheduler::context;
 
     fn start(program: &str, arg: &str) -> Running {
         let child = Command::new(program).arg(arg).stdin(Stdio::piped()).spawn().unwrap();
-        Running { child, watch: Watch::by_signal().unwrap(), location: Location::caller(), home: None }
+        Running { child, watch: Watch::by_signal().unwrap(), location: Location::caller() }
     }
 
     async fn end(running: &mut Running) -> ExitStatus {
@@ -239,7 +232,7 @@ mod tests {
         crate::block_on(async {
             let mut running = start("cat", "-");
             let (id, input) = (running.child.id(), running.child.stdin.take());
-            orphans::leave(running);
+            orphans::look_after(&context::with_shared(Arc::clone).unwrap(), running);
             drop(input);
             while std::path::Path::new(&format!("/proc/{id}")).exists() {
                 crate::task::yield_now().await;

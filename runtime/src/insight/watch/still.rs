@@ -232,8 +232,8 @@ fn threads_wait(shared: &Shared) -> bool {
         call.is_futex() && (!call.is_timed_futex() || of_harness == Some(number) || is_ours())
     };
     threads.filter_map(|thread| thread.ok()?.file_name().to_str()?.parse().ok()).all(|number: i32| {
-        let is_of_mini =
-            || std::fs::read(format!("/proc/self/task/{number}/comm")).is_ok_and(|name| name == b"mini-dump\n");
+        let name = || std::fs::read(format!("/proc/self/task/{number}/comm")).unwrap_or_default();
+        let is_of_mini = || matches!(&name()[..], b"mini-dump\n" | b"mini-orphan\n");
         let call = || ThreadNumber::from_raw(number).system_call();
         number == own || workers.contains(&number) || call().is_some_and(|call| waits(number, call)) || is_of_mini()
     })
