@@ -58,12 +58,18 @@ impl<'a> Meter<'a> {
     /// before were short.
     #[inline]
     pub(crate) fn lap(&mut self) -> Option<u64> {
-        if self.unread > 0 {
+        if self.skip() { None } else { Some(self.measure()) }
+    }
+
+    /// Returns `true` if the lap that is over does not read the time.
+    #[inline]
+    fn skip(&mut self) -> bool {
+        let skips = self.unread > 0;
+        if skips {
             self.unread -= 1;
             self.skipped += 1;
-            return None;
         }
-        Some(self.measure())
+        skips
     }
 
     /// How many more laps will not read the time.
@@ -95,6 +101,13 @@ impl<'a> Meter<'a> {
             return 1;
         }
         let took = self.clock.system_nanos().saturating_sub(self.now);
+        self.account(took);
+        took
+    }
+
+    /// Notes a reading, `took` nanoseconds after the last one, and decides how many laps follow without one.
+    #[inline]
+    fn account(&mut self, took: u64) {
         self.now += took;
         let laps = mem::take(&mut self.skipped) + 1;
         let mean = u32::try_from(took).unwrap_or(u32::MAX) / laps;
@@ -107,7 +120,6 @@ impl<'a> Meter<'a> {
         if self.short_laps >= READ_INTERVAL as i32 {
             self.unread = interval - 1;
         }
-        took
     }
 
     /// The time by the clock, whatever the laps count.
@@ -138,19 +150,49 @@ fn counts_steps(clock: &Clock) -> bool {
 mod tests {
     use super::*;
 
+    /// A meter whose readings the test makes up, and the nanoseconds since the last one.
+    struct Laps<'a>(Meter<'a>, u64);
+
+    impl<'a> Laps<'a> {
+        fn new(left_out: &'a AtomicBool) -> Self {
+            Self(Meter::new(Clock::real(), left_out), 0)
+        }
+
+        fn lap(&mut self, nanos: u64) -> Option<u64> {
+            self.1 += nanos;
+            if self.0.skip() {
+                return None;
+            }
+            self.0.account(self.1);
+            Some(mem::take(&mut self.1))
+        }
+
+        /// Makes short laps, and returns the number of them that read the time.
+        fn readings(&mut self, laps: u32) -> u32 {
+            (0..laps).map(|_| u32::from(self.lap(30).is_some())).sum()
+        }
+    }
+
     #[test]
     fn laps_add_up_to_the_time_whether_it_is_read_or_not() {
         let left_out = AtomicBool::new(false);
-        let mut meter = Meter::new(Clock::real(), &left_out);
-        let (begin, mut sum, mut unread) = (meter.now(), 0, 0);
-        for _ in 0..100_000 {
-            match meter.lap() {
+        let mut laps = Laps::new(&left_out);
+        let (begin, mut sum, mut unread) = (laps.0.now(), 0, 0);
+        for _ in 0..READ_INTERVAL * 100 {
+            match laps.lap(30) {
                 Some(took) => sum += took,
                 None => unread += 1,
             }
         }
-        assert_eq!(sum, meter.now() - begin);
-        assert!(unread > 25_000, "{unread}");
+        assert_eq!(sum, laps.0.now() - begin);
+        assert_eq!(unread, (READ_INTERVAL - 1) * 99, "short runs in a row come first");
+    }
+
+    #[test]
+    fn each_lap_reads_the_time_where_runs_are_long() {
+        let left_out = AtomicBool::new(false);
+        let mut laps = Laps::new(&left_out);
+        assert!((0..1000).all(|_| laps.lap((OVERHEAD * READ_COST).into()).is_some()));
     }
 
     #[test]
@@ -172,11 +214,12 @@ mod tests {
     #[test]
     fn a_long_run_among_short_ones_is_followed_by_readings() {
         let left_out = AtomicBool::new(false);
-        let mut meter = Meter::new(Clock::real(), &left_out);
-        while meter.lap().is_some() {}
-        let clock = Clock::real();
-        while clock.system_nanos() < 100_000 {}
-        while meter.lap().is_none() {}
-        assert!((1..SURPRISE).all(|_| meter.lap().is_some()));
+        let mut laps = Laps::new(&left_out);
+        assert_eq!(laps.readings(READ_INTERVAL + 1), READ_INTERVAL);
+        laps.lap(WAKE_COST);
+        assert_eq!(laps.readings(READ_INTERVAL - 3), 0, "it has not been noticed yet");
+        let each = 1 + SURPRISE + READ_INTERVAL;
+        assert_eq!(laps.readings(each), each);
+        assert_eq!(laps.readings(READ_INTERVAL), 1);
     }
 }
