@@ -1,10 +1,37 @@
 //! What the tests of child processes share: programs to start, and what the system knows of them.
 
+#![allow(unsafe_code)]
+
+use std::env;
 use std::fs;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{self, Stdio};
 
 use mini::process::Command;
+
+/// The test `test` of this program, in a process of its own that prints what the test prints.
+///
+/// There signals have their default effects, whatever the process that has started the tests ignores: a shell has its
+/// background jobs ignore SIGINT and SIGQUIT, nohup(1) SIGHUP.
+///
+/// # Panics
+///
+/// If the system does not say where this program is.
+pub fn own_test(test: &str) -> process::Command {
+    let mut command = process::Command::new(env::current_exe().expect("this program"));
+    command.args([test, "--exact", "--nocapture", "--test-threads=1"]);
+    let reset = || {
+        for signal in 1..32 {
+            // SAFETY: the default action refers to nothing. The system refuses to change SIGKILL and SIGSTOP.
+            unsafe { libc::signal(signal, libc::SIG_DFL) };
+        }
+        Ok(())
+    };
+    // SAFETY: the closure only calls signal(2), which is on the list of signal-safety(7).
+    unsafe { command.pre_exec(reset) };
+    command
+}
 
 /// A shell that runs `script`.
 pub fn sh(script: &str) -> Command {

@@ -10,7 +10,6 @@ use std::fmt;
 use std::future::Future;
 use std::panic::{self, AssertUnwindSafe};
 use std::pin::{Pin, pin};
-use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError, mpsc};
 use std::task::{Context, Poll, Wake, Waker};
@@ -118,12 +117,7 @@ pub fn in_child(test: &str, body: impl FnOnce() + Send + 'static) -> Option<Stri
         within(LIMIT, body);
         return None;
     }
-    let program = std::env::current_exe().expect("this program");
-    let output = Command::new(program)
-        .args([test, "--exact", "--nocapture", "--test-threads=1"])
-        .env(CHILD, "1")
-        .output()
-        .expect("a child process");
+    let output = child_support::own_test(test).env(CHILD, "1").output().expect("a child process");
     let (said, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{test} failed in its child process:\n{said}\n{stderr}");
     assert!(said.contains("1 passed"), "there is no test called {test}:\n{said}");

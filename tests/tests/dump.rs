@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::future::{pending, poll_fn};
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
 use std::task::{Poll, Waker};
@@ -16,6 +16,7 @@ use mini::signal::unix::{SignalKind, signal};
 use mini::sync::{Mutex, oneshot};
 use mini::task::{Builder, Group, Reason, yield_now};
 use mini::time::{Duration, sleep};
+use mini_tests::child_support::own_test;
 use mini_tests::net_support::in_each_runtime;
 use mini_tests::{LIMIT, line_of, on_each_flavour, within};
 use rustix::process::{Pid, Signal, kill_process};
@@ -501,13 +502,8 @@ const QUIT: &str = "MINI_DUMP_AT_QUIT";
 
 /// Runs the test `name` in a process of its own with [`QUIT`] set, and returns it and the lines that it prints.
 fn child_of(name: &str) -> (std::process::Child, impl Iterator<Item = String>) {
-    let mut child = Command::new(std::env::current_exe().unwrap());
-    child
-        .args([name, "--exact", "--nocapture"])
-        .env(QUIT, "1")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
+    let mut child = own_test(name);
+    child.env(QUIT, "1").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = child.spawn().unwrap();
     let out = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
     (child, out)

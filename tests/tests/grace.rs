@@ -1,12 +1,13 @@
 //! Programs with a grace: what ends them, how, and with which exit code. Each runs in a process of its own.
 
 use std::future::pending;
-use std::process::{Command, ExitCode, Output};
+use std::process::{ExitCode, Output};
 use std::rc::Rc;
 use std::sync::{Condvar, Mutex};
 
 use mini::task::{Group, Reason, yield_now};
 use mini::time::Duration;
+use mini_tests::child_support::own_test;
 use mini_tests::{in_child, line_of};
 use rustix::process::{Signal, getpid, kill_process};
 
@@ -215,8 +216,7 @@ fn ended(test: &str, program: fn() -> ExitCode) -> Option<Output> {
         program();
         return None;
     }
-    let mut child = Command::new(std::env::current_exe().unwrap());
-    Some(child.args([test, "--exact", "--nocapture"]).env(CHILD, "1").output().unwrap())
+    Some(own_test(test).env(CHILD, "1").output().unwrap())
 }
 
 /// Never returns.

@@ -1,12 +1,12 @@
 //! What the builder's thread hooks see, and the number of workers that the environment asks for.
 
-use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use mini::runtime::{Builder, Handle, Phases, RuntimeFlavor};
+use mini_tests::child_support::own_test;
 use mini_tests::{LIMIT, in_child, multi_thread, on_each_flavour, within};
 
 type Log = Arc<Mutex<Vec<(&'static str, String)>>>;
@@ -83,10 +83,9 @@ fn a_hook_that_panics_is_named_and_the_thread_goes_on() {
 
 /// Runs the test that calls again, with the variable set, and returns whether it succeeded and what it printed.
 fn with_workers(value: &str, test: &str) -> (bool, String) {
-    let program = std::env::current_exe().unwrap();
-    let mut child = Command::new(program);
-    child.args([test, "--exact", "--nocapture", "--test-threads=1", "--include-ignored"]);
-    let output = child.env("MINI_WORKER_THREADS", value).env("MINI_WARN", "").output().unwrap();
+    let mut child = own_test(test);
+    let output =
+        child.arg("--include-ignored").env("MINI_WORKER_THREADS", value).env("MINI_WARN", "").output().unwrap();
     (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
 }
 

@@ -6,12 +6,13 @@
 use std::io;
 use std::io::{Read, Write};
 use std::net::SocketAddr;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use std::thread;
 
 use mini::net::{TcpListener, TcpStream};
 use mini::task::{CancelToken, Group, shield};
 use mini::time::{Duration, sleep};
+use mini_tests::child_support::own_test;
 use mini_tests::line_of;
 use rustix::process::{Signal, getpid, kill_process};
 
@@ -122,9 +123,8 @@ fn a_server_ends_within_its_grace_and_names_the_task_that_does_not_listen() {
     let [spawned, waits, body] = ["// deaf was spawned here", "// deaf waits here", "#[mini::main(grace = \"300ms\")]"]
         .map(|mark| line_of(include_str!("shutdown_program.rs"), mark));
     for run in 0..runs {
-        let mut program = Command::new(std::env::current_exe().unwrap());
-        program.arg("a_server_ends_within_its_grace_and_names_the_task_that_does_not_listen");
-        let output = program.args(["--exact", "--nocapture"]).env(CHILD, "1").output().unwrap();
+        let mut program = own_test("a_server_ends_within_its_grace_and_names_the_task_that_does_not_listen");
+        let output = program.env(CHILD, "1").output().unwrap();
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "run {run}: {stderr}");
         let lines: Vec<_> = stderr.lines().skip_while(|line| !line.starts_with("mini: shutdown after ")).collect();

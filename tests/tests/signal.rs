@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::env;
 use std::io::{BufRead, BufReader, ErrorKind};
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::task::Poll;
@@ -15,6 +15,7 @@ use mini::io::raw_os_error;
 use mini::runtime::Builder;
 use mini::signal::unix::{SignalKind, signal};
 use mini::signal::{ctrl_c, termination};
+use mini_tests::child_support::own_test;
 use mini_tests::net_support::{in_each_runtime, open_files};
 use mini_tests::{Counts, LIMIT, caught, in_child, line_of, multi_thread, poll_with, within};
 use rustix::process::{Pid, Signal, getpid, kill_process};
@@ -308,9 +309,7 @@ fn a_second_request_ends_the_program() {
         });
     }
     within(LIMIT, move || {
-        let mut child = Command::new(std::env::current_exe().unwrap());
-        child.args([test, "--exact", "--nocapture"]).env("MINI_ASKED_TWICE", "1").stdout(Stdio::piped());
-        let mut child = child.spawn().unwrap();
+        let mut child = own_test(test).env("MINI_ASKED_TWICE", "1").stdout(Stdio::piped()).spawn().unwrap();
         let pid = Pid::from_child(&child);
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
         let mut wait_for = |word: &str| assert!(lines.any(|line| line.ends_with(word)), "{word}");

@@ -2,7 +2,6 @@
 
 use std::io::ErrorKind;
 use std::os::unix::process::ExitStatusExt;
-use std::process::Command;
 use std::time::Duration;
 
 use mini::io::raw_os_error;
@@ -10,6 +9,7 @@ use mini::signal::unix::{SignalKind, signal};
 use mini::signal::{ctrl_c, termination};
 use mini::sim::{Sim, current};
 use mini::time::{sleep, timeout};
+use mini_tests::child_support::own_test;
 use mini_tests::{Counts, poll_with};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -187,9 +187,8 @@ fn no_handler_is_installed_and_no_signal_goes_in_or_out() {
     if std::env::var_os("MINI_BOTH_KINDS").is_some() {
         return mixes_both_kinds();
     }
-    let mut child = Command::new(std::env::current_exe().unwrap());
-    let name = "no_handler_is_installed_and_no_signal_goes_in_or_out";
-    let output = child.args([name, "--exact"]).env("MINI_BOTH_KINDS", "1").output().unwrap();
+    let mut child = own_test("no_handler_is_installed_and_no_signal_goes_in_or_out");
+    let output = child.env("MINI_BOTH_KINDS", "1").output().unwrap();
     assert_eq!(output.status.signal(), Some(libc::SIGTERM), "{}", String::from_utf8_lossy(&output.stdout));
 }
 
@@ -244,8 +243,8 @@ fn what_is_written_to_the_standard_streams_goes_out() {
     let file = std::env::temp_dir().join(format!("mini-sim-output-{}", std::process::id()));
     let name = "what_is_written_to_the_standard_streams_goes_out";
     let child = || {
-        let mut child = Command::new(std::env::current_exe().unwrap());
-        child.args([name, "--exact", "--nocapture"]).env("MINI_WRITES_MUCH", "1");
+        let mut child = own_test(name);
+        child.env("MINI_WRITES_MUCH", "1");
         child
     };
     let count = |bytes: &[u8], byte| bytes.iter().filter(|&&other| other == byte).count();

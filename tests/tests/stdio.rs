@@ -17,6 +17,7 @@ use futures_lite::future::or;
 use futures_lite::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use mini::io::{raw_os_error, stderr, stdin, stdout};
 use mini::runtime::Builder;
+use mini_tests::child_support::own_test;
 use mini_tests::net_support::{ScratchPath, Words};
 use mini_tests::{Counts, LIMIT, poll_with, within};
 use rustix::fs::{OFlags, fcntl_getfl};
@@ -42,9 +43,8 @@ fn part<F: Future<Output = io::Result<()>>>(test: &str, body: impl FnOnce() -> F
             exit(done.map_or_else(|error| panic!("{error:?}"), |()| 0));
         });
     }
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args([test, "--exact", "--nocapture", "--test-threads=1"]).env(ROLE, "1");
-    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut command = own_test(test);
+    command.env(ROLE, "1").stdin(Stdio::piped()).stdout(Stdio::piped());
     command
 }
 
@@ -565,8 +565,7 @@ fn the_end_of_main_waits_for_what_goes_to_a_file() {
     }
     let path = std::env::temp_dir().join(format!("mini-stdio-end-{}", std::process::id()));
     for round in 0..20 * programs.len() {
-        let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args([TEST, "--exact", "--nocapture", "--test-threads=1"]);
+        let mut command = own_test(TEST);
         command.env(ROLE, (round % programs.len()).to_string());
         ended(command.stdout(File::create(&path).unwrap()).spawn().unwrap());
         let written = std::fs::read(&path).unwrap();

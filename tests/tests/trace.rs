@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "what reads a trace is shared with the unit tests of the drawing")]
 
 use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::Output;
 use std::sync::{Arc, Barrier, mpsc};
 use std::task::{Poll, Waker};
 use std::{env, fs, thread};
@@ -12,6 +12,7 @@ use mini::runtime::{Builder, Handle, Runtime};
 use mini::sync::oneshot;
 use mini::task::{self, yield_now};
 use mini::time::{Duration, sleep};
+use mini_tests::child_support::own_test;
 use mini_tests::{LIMIT, in_child, line_of, multi_thread, on_each_flavour, until, within};
 
 #[path = "../../runtime/src/recorder/trace/decode.rs"]
@@ -321,9 +322,7 @@ fn traced(test: &str, program: fn(), file: PathBuf) -> Option<(Output, PathBuf)>
         program();
         return None;
     }
-    let mut child = Command::new(env::current_exe().unwrap());
-    let output = child.args([test, "--exact", "--nocapture"]).env(CHILD, "1").env("MINI_TRACE", &file).output();
-    Some((output.unwrap(), file))
+    Some((own_test(test).env(CHILD, "1").env("MINI_TRACE", &file).output().unwrap(), file))
 }
 
 fn read(file: &PathBuf) -> Trace {

@@ -10,6 +10,7 @@ use mini::runtime::{Builder, Handle, Runtime, Warning, WarningKind};
 use mini::sim::Sim;
 use mini::sync::{Barrier, Mutex, mpsc, oneshot};
 use mini::task::JoinHandle;
+use mini_tests::child_support::{cat, own_test};
 use mini_tests::{LIMIT, in_child, within};
 
 #[path = "warnings/no_circles.rs"]
@@ -34,8 +35,7 @@ fn alone_in_child(test: &'static str, body: impl FnOnce()) {
         return body();
     }
     within(LIMIT, move || {
-        let mut child = std::process::Command::new(std::env::current_exe().unwrap());
-        let output = child.args([test, "--exact", "--nocapture"]).env(CHILD, "1").output().unwrap();
+        let output = own_test(test).env(CHILD, "1").output().unwrap();
         let said = String::from_utf8_lossy(&output.stdout);
         assert!(
             output.status.success() && said.contains("1 passed"),
@@ -277,6 +277,10 @@ fn a_runtime_in_which_all_threads_wait_is_told_with_what_its_tasks_wait_for() {
         let (runtime, warnings) = warned(Builder::new_multi_thread().worker_threads(2).in_test_harness());
         let (send, receive) = oneshot::channel::<()>();
         let line = line!() - 1;
+        // The thread that waits for a dropped child wakes no task. The child ends with this process.
+        let mut child = cat().spawn().unwrap();
+        let _input = child.stdin.take();
+        drop(child);
         let warnings = std::thread::spawn(move || {
             let warning = wait(&warnings, WarningKind::Stillness);
             drop(send);
