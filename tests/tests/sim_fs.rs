@@ -13,6 +13,7 @@ use mini::io::raw_os_error;
 use mini::net::{TcpListener, TcpStream};
 use mini::sim::{Current, Disk, Seeds, Sim, current};
 use mini::time::sleep;
+use mini_tests::child_support::own_test;
 use mini_tests::{Counts, in_child, poll_with};
 use rustix::io::Errno;
 
@@ -164,14 +165,15 @@ fn a_rename_without_a_sync_of_the_file_leaves_an_empty_one() {
 #[test]
 fn names_of_a_directory_are_lost_from_the_last_one_on_and_those_removed_come_back() {
     let names = outcomes(async |disk| {
-        fs::write("/tmp/0", "").await?;
+        fs::create_dir("/names").await?;
+        fs::write("/names/0", "").await?;
         disk.sync();
         for (before, name) in [("0", "1"), ("1", "2")] {
-            fs::write(format!("/tmp/{name}"), "").await?;
-            fs::remove_file(format!("/tmp/{before}")).await?;
+            fs::write(format!("/names/{name}"), "").await?;
+            fs::remove_file(format!("/names/{before}")).await?;
         }
         disk.crash();
-        names_in("/tmp").await
+        names_in("/names").await
     });
     let names: Vec<String> = names.into_iter().map(|names| names.into_iter().collect()).collect();
     assert_eq!(names, ["0", "01", "1", "12", "2"]);
@@ -368,9 +370,8 @@ fn metadata_are_those_of_the_simulated_file() {
 
 #[test]
 fn metadata_do_not_depend_on_the_real_directory_for_temporary_files() {
-    let program = std::env::current_exe().unwrap();
-    let test = ["--exact", "metadata_are_those_of_the_simulated_file"];
-    let output = std::process::Command::new(program).args(test).env("TMPDIR", "/nonexistent").output().unwrap();
+    let mut command = own_test("metadata_are_those_of_the_simulated_file");
+    let output = command.env("TMPDIR", "/nonexistent").output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success() && text.contains("1 passed"), "{text}");
 }

@@ -157,7 +157,9 @@ async fn on_paths(choices: &mut Choices, base: &Path) -> String {
         15 => told(fs::write(&path, vec![choices.below(256) as u8; choices.below(9000) as usize]).await),
         16 => told(fs::read(&path).await.map(runs)),
         _ => {
-            let mode = choices.of(&[0o600, 0o700]);
+            // Only root enters a directory that may not be executed.
+            let is_dir = fs::metadata(&path).await.is_ok_and(|metadata| metadata.is_dir());
+            let mode = choices.of(if is_dir { &[0o700] } else { &[0o600, 0o700] });
             told(fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).await)
         }
     };
