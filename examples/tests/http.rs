@@ -15,6 +15,7 @@ use mini::time::{Instant, timeout};
 use mini_examples::resident_memory;
 use mini_tests::net_support::open_files;
 use mini_tests::{LIMIT, in_child, until, within};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 #[path = "../http.rs"]
 #[allow(dead_code)]
@@ -181,6 +182,9 @@ fn a_fifo_is_refused_and_holds_up_nobody() {
 
 #[test]
 fn a_thousand_clients_who_miss_share_four_threads() {
+    // Two descriptors for each client are more than the 1024 that a program usually begins with.
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).unwrap();
     within(LIMIT, || {
         serve(Limits::default(), |server, _| async move {
             let mut clients = JoinSet::new();
