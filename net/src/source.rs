@@ -25,7 +25,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd, RawFd};
 use std::panic::Location;
 use std::ptr;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll, ready};
 
 use mini_context::{IoKind, Note, Reason, forget_wait, leave_note};
@@ -45,8 +45,8 @@ pub(crate) use channel::Channel;
 pub struct Source<T: AsFd = OwnedFd> {
     /// Before `io`, so that the fd is still open when the registration is removed.
     registration: OnceLock<Registration>,
-    /// Held while registering, so that two tasks do it once.
-    registering: Mutex<()>,
+    /// True after a shutdown for writing. Locked for that, and while registering, so that two tasks do it once.
+    has_ended: Mutex<bool>,
     /// Before `io`, too.
     closer: Closer,
     rule: Rule,
@@ -175,7 +175,7 @@ impl Left {
 impl<T: AsFd> Source<T> {
     pub(crate) fn new(io: T, rule: Rule) -> Source<T> {
         let closer = Closer::new(io.as_fd(), rule.custody());
-        Source { registration: OnceLock::new(), registering: Mutex::default(), closer, rule, io }
+        Source { registration: OnceLock::new(), has_ended: Mutex::default(), closer, rule, io }
     }
 
     pub(crate) fn io(&self) -> &T {
@@ -421,12 +421,17 @@ impl<T: AsFd> Source<T> {
         }
         let reactor = context::reactor().unwrap_or_else(|| wait.panic_without_runtime());
         let fd = self.io.as_fd();
-        let _alone = self.registering.lock().unwrap_or_else(PoisonError::into_inner);
+        let _alone = self.alone();
         if let Some(known) = self.registration.get() {
             return Ok(known);
         }
         let registration = reactor.register(fd, self.custody(), ready)?;
         Ok(self.registration.get_or_init(|| registration))
+    }
+
+    /// Poison is ignored: no user code runs under this lock.
+    fn alone(&self) -> MutexGuard<'_, bool> {
+        self.has_ended.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits for `interest`.

@@ -124,7 +124,8 @@ macro_rules! writing_half {
                 fn peer_addr(&self) -> io::Result<$addr>;
             }
 
-            /// Ends the writing at once: the peer reads the end of the stream after what was written.
+            /// Ends the writing at once: the peer reads the end of the stream after what was written. It may be
+            /// repeated, and dropping an owned half afterwards does nothing more.
             ///
             /// # Examples
             ///

@@ -139,6 +139,41 @@ fn dropping_the_owned_writer_is_the_end_and_the_reader_goes_on() {
 }
 
 #[test]
+fn writing_may_end_again_and_the_answer_is_read() {
+    each_kind!((a, b) => {
+        let (reader, mut writer) = a.into_split();
+        let mut buf = [0; 16];
+        writer.shutdown().unwrap();
+        // So the peer's system has acknowledged it, or does before it sends.
+        assert_eq!(b.read(&mut buf).await.unwrap(), 0);
+        writer.shutdown().unwrap();
+        AsyncWriteExt::close(&mut writer).await.unwrap();
+        drop(writer);
+        assert_eq!(kind_of(reader.try_read(&mut buf)), ErrorKind::WouldBlock);
+        b.write_all(b"answer").await.unwrap();
+        assert_eq!(reader.read(&mut buf).await.unwrap(), 6);
+    });
+}
+
+#[test]
+fn reading_may_end_after_writing() {
+    each_kind!((a, b) => {
+        a.shutdown(Shutdown::Write).unwrap();
+        assert_eq!(kind_of(a.try_read(&mut [0; 8])), ErrorKind::WouldBlock);
+        a.shutdown(Shutdown::Both).unwrap();
+        assert_eq!(a.read(&mut [0; 8]).await.unwrap(), 0);
+        assert_eq!(b.read(&mut [0; 8]).await.unwrap(), 0);
+    });
+    each_kind!((a, b) => {
+        a.shutdown(Shutdown::Read).unwrap();
+        a.write_all(b"more").await.unwrap();
+        assert_eq!(b.read(&mut [0; 8]).await.unwrap(), 4);
+        a.shutdown(Shutdown::Write).unwrap();
+        assert_eq!(b.read(&mut [0; 8]).await.unwrap(), 0);
+    });
+}
+
+#[test]
 fn a_forgotten_writer_ends_nothing() {
     each_kind!((a, b) => {
         let (reader, writer) = a.into_split();

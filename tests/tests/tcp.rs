@@ -5,6 +5,7 @@ use std::net::Shutdown;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_lite::AsyncWriteExt;
 use mini::io::Interest;
 use mini::net::{TcpListener, TcpSocket, TcpStream};
 use mini_tests::net_support::{
@@ -12,7 +13,7 @@ use mini_tests::net_support::{
 };
 use mini_tests::{Counts, oneshot, poll_with, until};
 use rustix::fs::{OFlags, fcntl_getfl};
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketType};
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketType, socket};
 
 #[test]
 fn a_read_takes_what_there_is() {
@@ -190,6 +191,41 @@ fn a_reset_is_an_error_for_who_waits_and_who_comes_later() {
         client.set_linger(Some(Duration::ZERO)).unwrap();
         drop(client);
         assert_eq!(kind_of(server.read_exact(&mut [0; 4]).await), ErrorKind::ConnectionReset);
+    });
+}
+
+#[test]
+fn after_a_reset_writing_has_ended_or_cannot_end() {
+    in_each_world(|| async {
+        for has_ended in [false, true] {
+            let (client, server) = tcp_pair().await;
+            if has_ended {
+                client.shutdown(Shutdown::Write).unwrap();
+            }
+            server.set_linger(Some(Duration::ZERO)).unwrap();
+            drop(server);
+            assert_eq!(kind_of(client.read(&mut [0; 8]).await), ErrorKind::ConnectionReset);
+            match has_ended {
+                true => client.shutdown(Shutdown::Write).expect("it is not asked of the system again"),
+                false => assert_eq!(kind_of(client.shutdown(Shutdown::Write)), ErrorKind::NotConnected),
+            }
+            (&client).close().await.expect("that the peer is gone is as good");
+        }
+    });
+}
+
+#[test]
+fn an_end_of_writing_that_failed_is_tried_again() {
+    in_each_runtime(|| async {
+        let listener = TcpListener::bind(ANY_PORT).await.unwrap();
+        let socket = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+        let client = TcpStream::from_std(socket.into()).unwrap();
+        assert_eq!(kind_of(client.shutdown(Shutdown::Write)), ErrorKind::NotConnected);
+        let begun = rustix::net::connect(&client, &listener.local_addr().unwrap());
+        assert!(matches!(begun, Ok(()) | Err(rustix::io::Errno::INPROGRESS)), "{begun:?}");
+        let (server, _) = listener.accept().await.unwrap();
+        client.shutdown(Shutdown::Write).unwrap();
+        assert_eq!(server.read(&mut [0; 8]).await.unwrap(), 0);
     });
 }
 

@@ -5,7 +5,11 @@ macro_rules! connection_methods {
     () => {
         /// Closes one direction, or both, at once.
         ///
-        /// With `Write` the peer reads the end of the stream after what was written.
+        /// With `Write` the peer reads the end of the stream after what was written. A further `Write` does nothing.
+        ///
+        /// The socket remembers only its own calls, not those on a duplicate of the descriptor or before
+        /// [`from_std`](Self::from_std). If one of those has ended the writing, `Write` ends the reading too on FreeBSD
+        /// and NetBSD.
         ///
         /// # Examples
         ///

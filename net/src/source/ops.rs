@@ -129,7 +129,15 @@ impl Source {
         Ok((socket::connected(self.io.as_fd())?, Left::Perhaps))
     }
 
+    /// Ends the writing once: on FreeBSD and NetBSD a second shutdown(2) of a TCP socket ends the reading too, if the
+    /// peer's system has acknowledged the first.
     pub(crate) fn shutdown(&self, how: Shutdown) -> io::Result<()> {
-        socket::shutdown(self.io.as_fd(), how)
+        let mut has_ended = self.alone();
+        if how == Shutdown::Write && *has_ended {
+            return Ok(());
+        }
+        socket::shutdown(self.io.as_fd(), how)?;
+        *has_ended |= how != Shutdown::Read;
+        Ok(())
     }
 }
