@@ -55,8 +55,12 @@ pub(crate) fn take_error(fd: BorrowedFd<'_>) -> io::Result<Option<io::Error>> {
     SockRef::from(&fd).take_error()
 }
 
+/// After a reset NetBSD says `EINVAL`, where the others say `ENOTCONN`.
 pub(crate) fn shutdown(fd: BorrowedFd<'_>, how: Shutdown) -> io::Result<()> {
-    SockRef::from(&fd).shutdown(how)
+    match SockRef::from(&fd).shutdown(how) {
+        Err(e) if e.raw_os_error() == Some(libc::EINVAL) => Err(io::Error::from_raw_os_error(libc::ENOTCONN)),
+        result => result,
+    }
 }
 
 /// For a socket of datagrams: from now on it sends to this address, and hears nobody else.
