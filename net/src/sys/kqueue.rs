@@ -220,16 +220,16 @@ fn token(event: &kevent) -> Token {
 }
 
 /// Errors and hang-ups are shown as readable and writable too: the owner learns the cause from its own system call.
+///
+/// NetBSD reports to the writer of a pipe, when the reader goes, an end of reading and nothing else.
 fn translate(event: &kevent) -> Ready {
     let has = |flag| event.flags & flag != 0;
     if has(bsd::EV_ERROR) {
         return Ready::CLOSED | Ready::ERROR;
     }
-    let (mut ready, closed) = if event.filter == bsd::EVFILT_READ {
-        (Ready::READABLE, Ready::READ_CLOSED)
-    } else {
-        (Ready::WRITABLE, Ready::WRITE_CLOSED)
-    };
+    let is_of_reading = event.filter == bsd::EVFILT_READ && !(has(bsd::EV_EOF) && is_write_only(event.ident as RawFd));
+    let (mut ready, closed) =
+        if is_of_reading { (Ready::READABLE, Ready::READ_CLOSED) } else { (Ready::WRITABLE, Ready::WRITE_CLOSED) };
     if has(bsd::EV_EOF) {
         ready |= closed;
         if event.fflags != 0 {
@@ -238,6 +238,13 @@ fn translate(event: &kevent) -> Ready {
         }
     }
     ready
+}
+
+/// True for a file that is not open for reading. If the number has been closed since the event, the event's token is stale.
+fn is_write_only(fd: RawFd) -> bool {
+    // SAFETY: F_GETFL takes a number; `a_closed_side_is_seen_and_stays` runs it.
+    let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
+    flags & libc::O_ACCMODE == libc::O_WRONLY
 }
 
 /// One direction of an fd was refused, the other was not.
