@@ -10,7 +10,8 @@ cd "$(dirname "$0")/../.."
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target}/kqueue/suite CARGO_PROFILE_DEV_DEBUG=0
 export RUSTFLAGS="${RUSTFLAGS:-} --cfg mini_kqueue_shim"
 
-some=(async_fd child_pipes copy embed fairness io_traits pipe process runtimes shutdown signal stdio tcp udp unix wakes)
+some=(async_fd child_pipes copy embed fairness io_traits pipe process runtimes shutdown signal split stdio tcp udp unix
+  wakes)
 if [ "${1:-}" = all ]; then
   some=()
   for file in tests/tests/*.rs; do
@@ -20,6 +21,9 @@ if [ "${1:-}" = all ]; then
 fi
 
 timeout 1200 cargo test -p mini-net -p mini-tests --lib "${some[@]/#/--test=}"
-# Once more as on systems that have no EVFILT_USER.
+# Once more in the mean mode: those that have to do with ends, datagrams and embedding, or all.
+[ "${1:-}" = all ] || some=(async_fd embed io_traits pipe split tcp udp unix)
+MINI_KQUEUE_MEAN=1 timeout 1200 cargo test -p mini-net -p mini-tests --lib "${some[@]/#/--test=}" -- --skip sys::bsd
+# And as on systems that have no EVFILT_USER.
 MINI_KQUEUE_NO_USER=1 timeout 300 cargo test -p mini-net --lib -- --skip sys::bsd
 MINI_KQUEUE_NO_USER=1 timeout 300 cargo test -p mini-tests --test wakes --test fairness --test embed --test runtimes

@@ -28,11 +28,16 @@ pub(super) fn close_now(fd: RawFd) {
 /// As there: the descriptor is the caller's to close.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn close(fd: c_int) -> c_int {
-    if OWNER.load(Relaxed) == process() {
+    if is_owner() {
         queue::forget(fd);
     }
     // SAFETY: the caller says so.
     unsafe { libc::syscall(libc::SYS_close, fd) as c_int }
+}
+
+/// True in the process that has queues.
+pub(super) fn is_owner() -> bool {
+    OWNER.load(Relaxed) == process()
 }
 
 fn process() -> i32 {

@@ -11,10 +11,11 @@
 //! replaces close(2).
 //!
 //! Where it differs from a BSD: what epoll(7) refuses (an ordinary file) is refused, with `EPERM`; the errno in
-//! `fflags` is always the same, as Linux tells it only once; `data` is 0; nothing is ever disabled, so `EV_ENABLE`
-//! tells nothing; dup2(2) and close_range(2) remove nothing; the end of a connection may bring an event of each filter.
+//! `fflags` is always the same, as Linux tells it only once; dup2(2) and close_range(2) remove nothing; the end of a
+//! connection may bring an event of each filter. In the kind mode `data` is 0, and `EV_ENABLE` tells nothing.
 //!
-//! With `MINI_KQUEUE_NO_USER` in the environment there is no `EVFILT_USER`, as on older systems.
+//! With `MINI_KQUEUE_NO_USER` in the environment there is no `EVFILT_USER`, as on older systems. With
+//! `MINI_KQUEUE_MEAN` it is as unkind as the kernels that are named in `mean`.
 //!
 //! Rejected: one epoll instance for both filters. An edge of one direction reports the other one too, and so would make
 //! up for an event that the code under test has lost. Also rejected: to be a dependency of `mini-net`, which then could
@@ -29,6 +30,7 @@ use std::time::Duration;
 use libc::{c_int, c_void, timespec};
 
 mod close;
+mod mean;
 mod queue;
 #[cfg(test)]
 mod tests;

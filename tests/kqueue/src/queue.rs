@@ -19,7 +19,7 @@ use libc::{c_int, epoll_event};
 
 use super::{
     EV_ADD, EV_CLEAR, EV_DELETE, EV_ENABLE, EV_EOF, EV_ERROR, EV_RECEIPT, EVFILT_READ, EVFILT_USER, EVFILT_WRITE,
-    NOTE_TRIGGER, close, kevent,
+    NOTE_TRIGGER, close, kevent, mean,
 };
 
 /// The error that stands for any error of a socket: Linux tells the real one only once, and its owner needs that.
@@ -40,7 +40,11 @@ struct Queue {
 struct Filter {
     udata: *mut c_void,
     number: u32,
+    /// The flags for epoll_ctl(2).
+    events: c_int,
     is_pipe: bool,
+    is_udp: bool,
+    was_told: bool,
 }
 
 #[derive(Default)]
@@ -114,6 +118,7 @@ pub(super) fn wait(queue: RawFd, room: usize, limit: Option<Duration>) -> Result
 
 /// Removes all that has to do with `fd`, which is going to be closed.
 pub(super) fn forget(fd: RawFd) {
+    mean::forget(fd);
     let mut queues = queues();
     for queue in queues.open.values_mut() {
         for filter in [EVFILT_READ, EVFILT_WRITE] {
@@ -171,7 +176,13 @@ impl Queues {
             return control(instance, libc::EPOLL_CTL_DEL, fd, 0, 0);
         }
         if change.flags & EV_ADD == 0 {
-            return queue.filters.get_mut(&key).map(|known| known.udata = change.udata).ok_or(libc::ENOENT);
+            let known = queue.filters.get_mut(&key).ok_or(libc::ENOENT)?;
+            known.udata = change.udata;
+            if !mean::is_on() || change.flags & EV_ENABLE == 0 {
+                return Ok(());
+            }
+            known.was_told = false;
+            return control(instance, libc::EPOLL_CTL_MOD, fd, known.events, known.data(fd));
         }
         let is_pipe = status.st_mode & libc::S_IFMT == libc::S_IFIFO;
         let (before, operation) = match queue.filters.get(&key) {
@@ -182,7 +193,7 @@ impl Queues {
             return Err(libc::EINVAL);
         }
         if filter == EVFILT_WRITE && is_pipe && before.is_none() && has_no_reader(fd) {
-            return Err(libc::EPIPE);
+            return Err(if mean::is_on() { libc::EBADF } else { libc::EPIPE });
         }
         let number = before.unwrap_or_else(|| {
             self.filters = self.filters.wrapping_add(1);
@@ -190,28 +201,45 @@ impl Queues {
         });
         let direction = if filter == EVFILT_READ { libc::EPOLLIN | libc::EPOLLRDHUP } else { libc::EPOLLOUT };
         let edge = if change.flags & EV_CLEAR != 0 { libc::EPOLLET } else { 0 };
-        control(instance, operation, fd, direction | edge, u64::from(number) << 32 | fd as u64)?;
-        queue.filters.insert(key, Filter { udata: change.udata, number, is_pipe });
+        let (events, is_udp) = (direction | edge, mean::is_udp(fd));
+        let known = Filter { udata: change.udata, number, events, is_pipe, is_udp, was_told: false };
+        control(instance, operation, fd, events, known.data(fd))?;
+        queue.filters.insert(key, known);
         Ok(())
     }
 
     fn user_event(&self, queue: RawFd) -> Option<kevent> {
         let (ident, udata) = self.open.get(&queue)?.user?;
-        Some(kevent { ident, filter: EVFILT_USER, flags: EV_CLEAR, fflags: NOTE_TRIGGER, data: 0, udata })
+        let event = kevent { ident, filter: EVFILT_USER, flags: EV_CLEAR, fflags: NOTE_TRIGGER, data: 0, udata };
+        Some(mean::written(event))
     }
 
     /// Turns an event of epoll into an event of a filter, if the filter is still there.
-    fn event(&self, queue: RawFd, filter: i16, event: epoll_event) -> Option<kevent> {
+    fn event(&mut self, queue: RawFd, filter: i16, event: epoll_event) -> Option<kevent> {
         let (fd, number) = (event.u64 as u32 as RawFd, (event.u64 >> 32) as u32);
-        let known = self.open.get(&queue)?.filters.get(&(fd, filter)).filter(|known| known.number == number)?;
+        let known = self.open.get_mut(&queue)?.filters.get_mut(&(fd, filter)).filter(|known| known.number == number)?;
         let has = |bits: c_int| event.events as c_int & bits != 0;
+        let has_no_reader = known.is_pipe && has(libc::EPOLLERR);
         let is_over = match filter {
-            EVFILT_READ => has(libc::EPOLLRDHUP | libc::EPOLLHUP),
-            _ => has(libc::EPOLLHUP) || known.is_pipe && has(libc::EPOLLERR),
+            EVFILT_READ => has(libc::EPOLLRDHUP | libc::EPOLLHUP) || mean::is_on() && has_no_reader,
+            _ => has(libc::EPOLLHUP) || has_no_reader || mean::has_ended(fd),
         };
+        let is_kept_back =
+            filter == EVFILT_WRITE && (has_no_reader || known.is_udp && known.was_told && !has(libc::EPOLLERR));
+        if mean::is_on() && is_kept_back {
+            return None;
+        }
+        known.was_told = true;
         let fflags = if is_over && !known.is_pipe && has(libc::EPOLLERR) { SOME_ERROR } else { 0 };
         let flags = EV_CLEAR | if is_over { EV_EOF } else { 0 };
-        Some(kevent { ident: fd as usize, filter, flags, fflags, data: 0, udata: known.udata })
+        Some(mean::written(kevent { ident: fd as usize, filter, flags, fflags, data: 0, udata: known.udata }))
+    }
+}
+
+impl Filter {
+    /// The data of its events: the number, and the descriptor.
+    fn data(&self, fd: RawFd) -> u64 {
+        u64::from(self.number) << 32 | fd as u64
     }
 }
 
@@ -228,7 +256,7 @@ fn collect(queue: RawFd, filter: i16, room: usize, events: &mut Vec<kevent>) -> 
         0 => return Ok(()),
         room => epoll_wait(instance, room, Some(Duration::ZERO))?,
     };
-    let queues = queues();
+    let mut queues = queues();
     events.extend(found.into_iter().filter_map(|event| queues.event(queue, filter, event)));
     Ok(())
 }
@@ -269,6 +297,6 @@ fn has_no_reader(pipe: RawFd) -> bool {
     asked.revents & libc::POLLERR != 0
 }
 
-fn check(result: c_int) -> Result<c_int, c_int> {
+pub(super) fn check(result: c_int) -> Result<c_int, c_int> {
     if result < 0 { Err(io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO)) } else { Ok(result) }
 }

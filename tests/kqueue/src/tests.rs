@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 
 use super::*;
 
+mod mean;
+
 const ADD: u16 = EV_ADD | EV_CLEAR;
 const ADD_AND_TELL: u16 = ADD | EV_RECEIPT;
 
