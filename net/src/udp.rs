@@ -122,7 +122,8 @@ impl UdpSocket {
     /// # Errors
     ///
     /// Those of sendto(2), such as a message that is too long, and [`lookup_host`](crate::lookup_host). Also if it has
-    /// to wait and the runtime has shut down.
+    /// to wait and the runtime has shut down. A connected socket fails with `EISCONN` on every system but Linux (see
+    /// [`raw_os_error`](crate::raw_os_error)).
     ///
     /// # Panics
     ///

@@ -74,6 +74,9 @@ socket! {
 socket! {
     /// A socket for messages between processes of one machine; none gets lost, and none overtakes another.
     ///
+    /// While the receiver's queue is full, a sender waits. Apple's systems and the BSDs do not report room in a queue:
+    /// sending fails there with `ENOBUFS` (see [`raw_os_error`](crate::raw_os_error)), and may be tried again later.
+    ///
     /// # Examples
     ///
     /// ```

@@ -7,6 +7,8 @@
 //!
 //! Rejected: a test for each row (open files and children are counted for the whole process).
 
+#![cfg(any(target_os = "linux", target_os = "android"))]
+
 use std::any::type_name;
 use std::collections::BTreeSet;
 use std::pin::pin;

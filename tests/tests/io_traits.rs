@@ -10,7 +10,7 @@ use futures_lite::future::zip;
 use futures_lite::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, BufWriter, copy, split};
 use mini::io::{AsyncRead, AsyncWrite};
 use mini::net::{TcpListener, TcpStream, UnixStream};
-use mini_tests::net_support::{ANY_PORT, Words, in_each_world, kind_of, tcp_pair, udp_pair, watched};
+use mini_tests::net_support::{ANY_PORT, Words, in_each_world, kind_of, tcp_pair, udp, watched};
 use mini_tests::{Counts, oneshot, poll_with};
 
 /// Writes a sequence while it reads it back from an echo, knowing nothing but the traits.
@@ -235,8 +235,8 @@ fn a_listener_and_a_datagram_socket_are_polled() {
         assert_eq!(accept.await.unwrap(), client.local_addr().unwrap());
         assert!(former.cancel().await.unwrap_err().is_cancelled());
 
-        let (a, b) = udp_pair().await;
-        let b = Arc::new(b);
+        let (a, b) = (udp().await, Arc::new(udp().await));
+        let b_addr = b.local_addr().unwrap();
         let receives = two_that_poll(|| {
             let b = b.clone();
             async move {
@@ -245,10 +245,11 @@ fn a_listener_and_a_datagram_socket_are_polled() {
             }
         });
         let [former, receive] = receives.await;
-        assert_eq!(poll_fn(|cx| a.poll_send(cx, b"ping")).await.unwrap(), 4);
+        assert_eq!(poll_fn(|cx| a.poll_send_to(cx, b"ping", b_addr)).await.unwrap(), 4);
         assert_eq!(receive.await.unwrap(), 4);
         assert!(former.cancel().await.unwrap_err().is_cancelled());
-        assert_eq!(poll_fn(|cx| a.poll_send_to(cx, b"hello", b.local_addr().unwrap())).await.unwrap(), 5);
+        a.connect(b_addr).await.unwrap();
+        assert_eq!(poll_fn(|cx| a.poll_send(cx, b"hello")).await.unwrap(), 5);
         assert_eq!(poll_fn(|cx| b.poll_recv(cx, &mut [0; 8])).await.unwrap(), 5);
     });
 }

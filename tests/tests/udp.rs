@@ -205,18 +205,19 @@ fn a_peek_leaves_the_message() {
 #[test]
 fn readiness_and_tries() {
     in_each_world(|| async {
-        let (a, b) = udp_pair().await;
+        let (a, b) = (udp().await, udp().await);
         let counts = Counts::new();
         let mut buf = [0; 8];
         a.writable().await.unwrap();
         assert!(poll_with(&mut b.readable(), &counts).is_pending());
         assert_eq!(kind_of(b.try_recv(&mut buf)), ErrorKind::WouldBlock);
-        assert_eq!(a.try_send(b"one").unwrap(), 3);
         assert_eq!(a.try_send_to(b"three", b.local_addr().unwrap()).unwrap(), 5);
+        a.connect(b.local_addr().unwrap()).await.unwrap();
+        assert_eq!(a.try_send(b"one").unwrap(), 3);
         b.readable().await.unwrap();
         assert!(b.ready(Interest::READABLE | Interest::WRITABLE).await.unwrap().is_readable());
-        assert_eq!(b.try_recv(&mut buf).unwrap(), 3);
         assert_eq!(b.try_recv_from(&mut buf).unwrap(), (5, a.local_addr().unwrap()));
+        assert_eq!(b.try_recv(&mut buf).unwrap(), 3);
         assert_eq!(kind_of(b.try_recv(&mut buf)), ErrorKind::WouldBlock);
         assert!(poll_with(&mut b.readable(), &counts).is_pending());
     });

@@ -91,14 +91,16 @@ fn unix_datagrams_go_to_paths() {
         assert_eq!(bound.recv(&mut buf).await.unwrap(), 5);
         assert_eq!(bound.peek(&mut buf).await.unwrap(), 4);
         assert_eq!(bound.try_recv(&mut buf).unwrap(), 4);
-        let error = sender.send_to(b"x", "/there/is/nothing").await.unwrap_err();
+        let unconnected = UnixDatagram::unbound().unwrap();
+        let error = unconnected.send_to(b"x", "/there/is/nothing").await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotFound);
-        let error = sender.send_to(b"x", "cut\0short").await.unwrap_err();
+        let error = unconnected.send_to(b"x", "cut\0short").await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidInput);
     });
 }
 
 #[test]
+#[cfg_attr(not(any(target_os = "linux", target_os = "android")), ignore = "a full queue is an error there")]
 fn a_full_unix_datagram_queue_is_waited_for() {
     let mut rig = Rig::new();
     let (a, b) = UnixDatagram::pair().unwrap();

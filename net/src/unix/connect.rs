@@ -5,6 +5,8 @@
 //! The connect is then made on the blocking pool, in short turns, so that it ends soon after the future is dropped, or
 //! the runtime has shut down.
 //!
+//! Apple's systems and the BSDs refuse the connection (`ECONNREFUSED`), so there is nothing to wait for.
+//!
 //! Rejected: giving the `WouldBlock` to the user, who could do nothing but try again after a sleep.
 
 use std::fmt;

@@ -134,7 +134,8 @@ impl UnixDatagram {
     ///
     /// # Errors
     ///
-    /// Those of sendto(2). Also if it has to wait and the runtime has shut down.
+    /// Those of sendto(2). Also if it has to wait and the runtime has shut down. A connected socket fails
+    /// with `EISCONN` on every system but Linux (see [`raw_os_error`](crate::raw_os_error)).
     ///
     /// # Panics
     ///

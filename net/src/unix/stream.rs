@@ -6,6 +6,7 @@ macro_rules! unix_connection_methods {
         /// Connects to the listener at `path`.
         ///
         /// If too many connections wait there to be accepted, this waits too, with a thread of the blocking pool.
+        /// Apple's systems and the BSDs refuse the connection instead, with `ConnectionRefused`.
         ///
         /// # Examples
         ///
