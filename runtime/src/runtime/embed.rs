@@ -184,6 +184,8 @@ impl AsFd for Runtime {
     /// [`next_deadline`](Runtime::next_deadline). It is an epoll or kqueue descriptor: watch it, and do nothing else
     /// with it.
     ///
+    /// NetBSD before 10 refuses to add it to another kqueue(2), with `EPERM`: watch it by poll(2) there.
+    ///
     /// # Panics
     ///
     /// On a `multi_thread` runtime.
