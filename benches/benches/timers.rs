@@ -1,4 +1,4 @@
-//! Timers in mini's hashed wheel, in a binary heap and in a B-tree.
+//! Timers in mini's hierarchical wheel, in a binary heap and in a B-tree.
 //!
 //! ```console
 //! $ cargo bench -p mini-benches --bench timers

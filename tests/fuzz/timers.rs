@@ -13,7 +13,7 @@ use mini_time::{Clock, Park, Sleep, Timers, enter, sleep, sleep_until};
 
 use crate::Choices;
 
-/// The sizes of the wheel: a tick, its near ring, its far ring.
+/// The widths of the wheel's slots: a tick, a slot of the first upper ring, one of the second.
 const TICK: u64 = 1 << 16;
 const NEAR: u64 = TICK << 10;
 const FAR: u64 = NEAR << 10;

@@ -2,9 +2,9 @@
 //! the futures made of them. If many timers are due less than 40 µs apart, a driver with nothing else to do wakes once
 //! for those of up to half a millisecond.
 //!
-//! Timers are kept in a hashed timing wheel (Varghese and Lauck, SOSP 1987): two rings of 1024 slots, for the next 67 ms
-//! and the next 68.7 s, and an overflow for later ones. To add, move or take back a timer costs the same however many are
-//! pending.
+//! Timers are kept in a hierarchical timing wheel (Varghese and Lauck, SOSP 1987): rings of 2048 slots, for the next
+//! 134 ms, 137 s, 39 hours, 4.5 years and all that can be counted. To add, move or take back a timer costs the same
+//! however many are pending.
 //!
 //! Users get all of it as `mini::time`. A runtime makes a [`Clock`], [`Timers`] for each of its drivers, and enters
 //! them ([`enter`]) on the threads where it polls. Nothing here knows about tasks or I/O: what crosses the border is

@@ -28,7 +28,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::task::Waker;
 use std::time::Duration;
 
-use mini_context::rules::TIMER_BATCH;
+use mini_context::rules::{TIMER_BATCH, TIMER_TIME};
 
 use crate::clock::Clock;
 use crate::context;
@@ -118,6 +118,9 @@ impl Timers {
 
     /// Wakes the tasks whose timers are due, in the order of their deadlines, and returns their number.
     ///
+    /// A turn that takes more than 40 µs by the clock leaves the rest to the next, which
+    /// [`prepare_park`](Timers::prepare_park) then asks for at once.
+    ///
     /// Any thread may call this, also while others do. It ends an announcement of the calling thread, as
     /// [`finish_park`](Timers::finish_park) does. With no timer pending it reads no clock.
     ///
@@ -138,7 +141,7 @@ impl Timers {
         }
         let now = self.0.clock.now_nanos();
         store.seen.store(now, Relaxed);
-        if now < bound { 0 } else { self.fire() }
+        if now < bound { 0 } else { self.fire(now) }
     }
 
     /// Whether a timer may be due at `now`, in [system nanoseconds](Clock::system_nanos); two loads, and no clock is
@@ -158,22 +161,24 @@ impl Timers {
         self.store().bound.load(Relaxed) <= now && self.0.clock.is_system()
     }
 
-    /// Wakes the tasks whose timers are due, a batch per lock.
-    fn fire(&self) -> usize {
+    /// Wakes the tasks whose timers are due, a batch per lock, for as long as a turn may take.
+    fn fire(&self, begin: u64) -> usize {
         let mut woken = 0;
         let mut wakes = Wakes::default();
         loop {
-            let more = self.with(|loan| {
+            let (more, now) = self.with(|loan| {
                 if wakes.0.capacity() == 0 {
                     mem::swap(&mut wakes.0, &mut loan.batch);
                 }
                 // The clock is read under the lock, so that the wheel never sees it go back.
-                let more = loan.wheel.expire(self.0.clock.now_nanos(), TIMER_BATCH, &mut wakes.0);
+                let now = self.0.clock.now_nanos();
+                let more = loan.wheel.expire(now, TIMER_BATCH, &mut wakes.0);
                 self.store().bound.store(loan.wheel.bound(), Relaxed);
-                more
+                (more, now)
             });
             woken += wakes.wake_all();
-            if !more {
+            // A paused clock stands still, so one turn fires all.
+            if !more || now.saturating_sub(begin) >= TIMER_TIME {
                 // One lock more, but no allocation at the next turn that fires.
                 self.with(|loan| mem::swap(&mut wakes.0, &mut loan.batch));
                 return woken;
@@ -244,8 +249,8 @@ impl Timers {
 
     /// A time before which no timer fires, `None` if none is pending that ever will.
     ///
-    /// It is the first deadline, or earlier if timers that were more than 67 ms ahead have been removed or moved: a
-    /// turn at that time fires nothing, and the next answer is later.
+    /// It is the first deadline, or earlier if timers that were more than 67 ms ahead have been removed or moved, or if
+    /// more than a thousand are pending: a turn at that time fires nothing, and the next answer is later.
     ///
     /// # Examples
     ///

@@ -1,5 +1,5 @@
-//! A hashed timing wheel of two rings and an overflow: adding, moving and removing a timer costs the same however many are
-//! pending, and no timer fires before its deadline, to the nanosecond.
+//! A hierarchical timing wheel: adding, moving and removing a timer costs the same however many are pending, and no timer
+//! fires before its deadline, to the nanosecond.
 //!
 //! [`Timers`](crate::Timers) alone calls it, under its lock. The wheel takes the time as an argument and reads no
 //! clock; it runs no user code: wakers are moved in and out, and cloned, woken and dropped by the caller.
@@ -8,18 +8,24 @@
 //! that the caller chose.
 //!
 //! ```text
-//!   near ring   1024 slots of one tick (65.5 µs)      the next 67 ms, seen from the cursor
-//!   far ring    1024 slots of 1024 ticks (67 ms)      the next 68.7 s
-//!   overflow    one list                              the rest, looked at once a round of the far ring at most
+//!   near ring     2048 slots of one tick (65.5 µs)    the next 134 ms, seen from the cursor
+//!   upper ring 1  2048 slots of 1024 ticks (67 ms)    the next 137 s
+//!   upper ring 2  2048 slots of 1024 of those (69 s)  the next 39 hours
+//!   3, 4          and so on                           4.5 years, all that can be counted
 //! ```
 //!
-//! 1. `file` puts an entry where its deadline belongs, seen from the cursor, the tick up to which all is done.
-//! 2. `expire` goes from event to event in the order of time (`step`): a far slot begins and is filed again, a round
-//!    begins and the overflow is filed again, a near slot is searched for what is due (`sift`). So wakers come out in
-//!    the order of their deadlines, and those with equal deadlines first in, first out. An entry that `reset` has moved
-//!    keeps the order of deadlines, not the place among equals.
+//! 1. `file` puts an entry into the lowest ring that reaches its deadline, seen from the cursor, the tick up to which all
+//!    is done.
+//! 2. `step` finds the next event: a near slot is searched for what is due (`sift`), or an upper slot is refiled, which
+//!    moves its entries to lower rings. So wakers come out in the order of their deadlines, and those with equal
+//!    deadlines first in, first out. An entry that `reset` has moved keeps the order of deadlines, not the place among
+//!    equals.
 //! 3. Moving an entry later leaves it where it is (`reset`); the wheel files it again when it finds it there before its
 //!    time.
+//!
+//! A ring reaches over two slots of the ring above it. So an upper slot can be refiled while time is still in the slot
+//! before it, and the entries of a full one are refiled a few at a time ([`Wheel::expire`]) without making a timer late.
+//! A wheel of few timers does not wake the driver for that ([`Wheel::bound`]).
 //!
 //! Rejected:
 //! - Rounding deadlines to ticks: with the exact deadline in the entry, a slot whose time has come fires only those
@@ -28,6 +34,7 @@
 //!   nothing.
 //! - Waiting for each deadline exactly however close they lie: 200,000 a second cost 3.7 µs each, nearly all of it for
 //!   sleeping and waking up; one wait for a crowd costs 0.3 to 1.0 µs each ([`Wheel::wait_until`]).
+//! - A list for all beyond the second ring, filed again once a round: a million of them stopped all others for 11 ms.
 //! - A heap: O(log n) on a path where nearly every timer is removed before it fires.
 
 mod next;
@@ -41,8 +48,8 @@ use std::mem;
 use std::task::Waker;
 
 use ring::{Ring, SLOTS};
-use slab::{NIL, Place, Slab};
-use tick::Tick;
+use slab::{End, NIL, Place, Slab};
+use tick::{LEVELS, Tick};
 
 pub(crate) use slab::Key;
 
@@ -52,47 +59,45 @@ pub(crate) const NEVER: u64 = u64::MAX;
 /// Entries of `ready` that are kept allocated between two calls.
 const READY_KEPT: usize = 1024;
 
-/// Which end of a list an entry is put on.
-#[derive(Clone, Copy)]
-enum End {
-    Front,
-    Back,
-}
+const MADE: &str = "an entry was filed there";
 
 /// Timers by deadline.
 pub(crate) struct Wheel {
     slab: Slab,
-    near: Ring,
-    far: Ring,
-    /// For each occupied far slot a time not after its first deadline; exact unless an entry left or moved later.
-    far_bounds: Box<[u64; SLOTS]>,
-    overflow: u32,
-    /// As `far_bounds`, for the overflow; `NEVER` when that is empty.
-    overflow_bound: u64,
+    near: Box<Ring>,
+    /// The rings above, the lowest first; each is made when its first entry comes.
+    upper: [Option<Box<Upper>>; LEVELS],
     /// Timers found due, in order.
     due: u32,
     /// Lent to `sift`; empty between calls.
     ready: Vec<(u64, u32)>,
     /// All that happened before this tick is done. Never goes back.
     cursor: Tick,
+    /// All that the rings can reach from this slot of the first upper ring on has been refiled.
+    refiled: u64,
     /// The first deadline in the near ring, if `near_first_count` is not 0.
     near_first: u64,
     /// How many near entries have that deadline; 0: not known, or the near ring is empty.
     near_first_count: u32,
 }
 
+/// A ring whose slots are refiled before they are due.
+struct Upper {
+    ring: Ring,
+    /// For each occupied slot a time not after its first deadline; exact unless an entry left or moved later.
+    bounds: [u64; SLOTS],
+}
+
 impl Wheel {
     pub(crate) fn new() -> Wheel {
         Wheel {
             slab: Slab::new(),
-            near: Ring::new(),
-            far: Ring::new(),
-            far_bounds: Box::new([NEVER; SLOTS]),
-            overflow: NIL,
-            overflow_bound: NEVER,
+            near: Box::new(Ring::new()),
+            upper: [const { None }; LEVELS],
             due: NIL,
             ready: Vec::new(),
             cursor: Tick(0),
+            refiled: 0,
             near_first: NEVER,
             near_first_count: 0,
         }
@@ -117,7 +122,7 @@ impl Wheel {
     #[inline]
     pub(crate) fn insert(&mut self, deadline: u64, waker: Waker) -> Key {
         let index = self.slab.add(deadline, waker);
-        self.file(index, End::Back);
+        self.file(index, 0, End::Back);
         self.slab.key(index)
     }
 
@@ -138,21 +143,18 @@ impl Wheel {
         };
         let tick = Tick::of(deadline).max(self.cursor);
         match self.slab.place(index) {
-            Place::Near(slot) if tick >= self.near_tick(slot) => {
+            Place::Near(slot) if tick >= self.cursor.next_in(0, slot) => {
                 self.forget_near(self.slab.deadline(index));
                 self.note_near(deadline);
             }
-            Place::Far(slot) if tick >= self.far_tick(slot) => {
-                let bound = &mut self.far_bounds[usize::from(slot)];
+            Place::Upper(level, slot) if tick >= self.cursor.next_in(level, slot) => {
+                let bound = &mut self.upper(level).bounds[usize::from(slot)];
                 *bound = deadline.min(*bound);
-            }
-            Place::Overflow if tick.round() > self.cursor.round() => {
-                self.overflow_bound = self.overflow_bound.min(deadline);
             }
             _ => {
                 self.unlink(index);
                 self.slab.set_deadline(index, deadline);
-                self.file(index, End::Back);
+                self.file_again(index, 0, End::Back);
                 return true;
             }
         }
@@ -167,12 +169,13 @@ impl Wheel {
         Some((self.slab.waker_mut(index)?, deadline))
     }
 
-    /// Appends the wakers of at most `limit` timers due at `now` to `out`, in the order of their deadlines.
+    /// Appends the wakers of the timers due at `now` to `out`, in the order of their deadlines; `limit` timers are
+    /// handed out or refiled at most.
     ///
     /// Returns whether the limit ended it, so that there may be more.
     pub(crate) fn expire(&mut self, now: u64, limit: usize, out: &mut Vec<Waker>) -> bool {
         let mut left = limit;
-        while self.find_due(now) {
+        while self.find_due(now, &mut left) {
             if left == 0 {
                 return true;
             }
@@ -184,13 +187,13 @@ impl Wheel {
         false
     }
 
-    /// Goes forward in time, at most to `now`, until something is due; says whether something is.
-    fn find_due(&mut self, now: u64) -> bool {
+    /// Goes forward in time, at most to `now`, until something is due or `left`, the number of entries that may be
+    /// refiled, is used up; `false` if nothing is left to do.
+    fn find_due(&mut self, now: u64, left: &mut usize) -> bool {
         // NEVER is not due even at the end of time.
         let now = now.min(NEVER - 1);
-        while self.due == NIL {
-            if !self.step(now) {
-                self.cursor = self.cursor.max(Tick::of(now));
+        while self.due == NIL && *left > 0 {
+            if !self.step(now, left) {
                 return false;
             }
         }
@@ -201,102 +204,115 @@ impl Wheel {
     pub(crate) fn drain(&mut self, out: &mut Vec<Waker>) {
         self.slab.drain(out);
         self.near.clear();
-        self.far.clear();
-        self.overflow = NIL;
-        self.overflow_bound = NEVER;
+        self.upper = [const { None }; LEVELS];
         self.due = NIL;
         self.near_first_count = 0;
     }
 
-    /// Handles the next event that is not after `now`; `false` if there is none.
-    fn step(&mut self, now: u64) -> bool {
+    /// Handles the next event that is not after `now`; `false` if there is none, and nothing to refile ahead of time.
+    fn step(&mut self, now: u64, left: &mut usize) -> bool {
         // A timer that was late when it was added is filed at the cursor, which may be ahead of a clock that was
         // paused.
         let end = Tick::of(now).max(self.cursor);
         let near = self.next_near().unwrap_or(Tick::MAX);
-        let far = self.next_far().unwrap_or(Tick::MAX);
-        let round = match self.overflow {
-            NIL => Tick::MAX,
-            _ => Tick::start_of_round(Tick::of(self.overflow_bound).round()),
-        };
-        let next = near.min(far).min(round);
-        if next > end {
-            return false;
+        // The upper slot that begins first, and the one to refile ahead of time. If there are several, the highest
+        // counts: its entries are older than those of the slots it feeds, and go in front of them.
+        let (mut first, mut ahead) = (None, None);
+        if end.count(1) > self.refiled {
+            for (_, level, start) in self.occupied() {
+                first = first.filter(|&(_, before)| before < start).or(Some((level, start)));
+                ahead = Some((level, start)).filter(|_| start.ahead(level) <= end).or(ahead);
+            }
         }
-        debug_assert!(next >= self.cursor);
-        self.cursor = next;
-        // If several begin at one tick, the near slot is last, as the others feed it. The overflow comes after the far
-        // slot, as its entries are older and go in front.
-        if next == far {
-            self.file_far(next.far_slot());
-        } else if next == round {
-            self.overflow_bound = NEVER;
-            let list = mem::replace(&mut self.overflow, NIL);
-            self.file_all(list);
-        } else if self.near_first_count > 0 && self.near_first > now {
-            return false;
-        } else {
-            self.sift(next, Some(now));
-            // Entries that stay in a searched slot are due in the rest of the tick of `now`.
-            return self.due != NIL || self.next_near() != Some(next);
+        // A near slot comes last, as the others feed it.
+        let late = first.filter(|&(_, start)| start <= end.min(near));
+        if late.is_none() && near <= end {
+            self.cursor = near;
+            if self.near_first_count == 0 || self.near_first <= now {
+                self.sift(near, Some(now));
+                // Entries that stay in a searched slot are due in the rest of the tick of `now`.
+                if self.due != NIL || self.next_near() != Some(near) {
+                    return true;
+                }
+            }
         }
-        true
+        self.cursor = late.map_or(end, |(_, start)| start);
+        let refile = late.or(ahead);
+        match refile {
+            Some((level, start)) => self.refile(level, start.slot(level), left),
+            None => self.refiled = end.count(1),
+        }
+        refile.is_some()
     }
 
-    /// Puts an entry that is on no list where its deadline belongs.
-    #[inline]
-    fn file(&mut self, index: u32, end: End) {
+    /// Puts an entry that is on no list into the first ring, from level `lowest` on, that reaches its deadline.
+    ///
+    /// Inlined always: `insert` knows the deadline, and that level and end are the lowest and the back.
+    #[inline(always)]
+    fn file(&mut self, index: u32, lowest: u8, end: End) {
         let deadline = self.slab.deadline(index);
         let tick = Tick::of(deadline).max(self.cursor);
-        let (list, place) = if tick.0 - self.cursor.0 < SLOTS as u64 {
-            let slot = tick.near_slot();
-            self.note_near(deadline);
-            self.near.occupy(slot);
-            (self.near.list(slot), Place::Near(slot))
-        } else if tick.span() - self.cursor.span() < SLOTS as u64 {
-            let slot = tick.far_slot();
-            self.far.occupy(slot);
-            let list = self.far.list(slot);
-            let bound = &mut self.far_bounds[usize::from(slot)];
-            *bound = if *list == NIL { deadline } else { deadline.min(*bound) };
-            (list, Place::Far(slot))
-        } else {
-            self.overflow_bound = self.overflow_bound.min(deadline);
-            (&mut self.overflow, Place::Overflow)
-        };
-        match end {
-            End::Front => self.slab.push_front(list, index, place),
-            End::Back => self.slab.push_back(list, index, place),
+        match tick.level_from(self.cursor, lowest) {
+            0 => {
+                let slot = tick.slot(0);
+                self.note_near(deadline);
+                self.near.occupy(slot);
+                self.slab.push(self.near.list(slot), index, Place::Near(slot), end);
+            }
+            1 => self.file_in(index, tick, 1, end),
+            level => self.file_in(index, tick, level, end),
         }
     }
 
-    /// Files the entries of an occupied far slot again.
-    fn file_far(&mut self, slot: u16) {
-        let list = mem::replace(self.far.list(slot), NIL);
-        self.far.vacate(slot);
-        self.file_all(list);
+    /// Puts an entry into an upper ring. Called with a constant for the first, which holds most timeouts.
+    #[inline(always)]
+    fn file_in(&mut self, index: u32, tick: Tick, level: u8, end: End) {
+        let deadline = self.slab.deadline(index);
+        let slot = tick.slot(level);
+        let upper = self.upper[usize::from(level) - 1].get_or_insert_with(Upper::new);
+        upper.ring.occupy(slot);
+        let list = upper.ring.list(slot);
+        let bound = &mut upper.bounds[usize::from(slot)];
+        *bound = if *list == NIL { deadline } else { deadline.min(*bound) };
+        self.slab.push(list, index, Place::Upper(level, slot), end);
     }
 
-    /// Files the entries of a detached list again.
+    /// As `file`, for an entry that was in the wheel.
+    fn file_again(&mut self, index: u32, lowest: u8, end: End) {
+        self.file(index, lowest, end);
+    }
+
+    /// Files the entries of an occupied upper slot again, `left` of them at most.
     ///
-    /// Each entry is nearer now than when it was filed, or was moved. Entries that were added to the nearer list
-    /// meanwhile are younger, so these go in front of them, the last one first.
-    fn file_all(&mut self, first: u32) {
+    /// They go to the next lower ring. Entries that are already there are younger, so these go in front of them, the last
+    /// one first. In a ring further down they might come before older ones that are still to follow.
+    fn refile(&mut self, level: u8, slot: u16, left: &mut usize) {
+        let ring = &mut self.upper(level).ring;
+        let first = mem::replace(ring.list(slot), NIL);
+        ring.vacate(slot);
         let mut index = self.slab.previous(first);
-        loop {
+        while *left > 0 {
+            *left -= 1;
             let previous = self.slab.previous(index);
-            self.file(index, End::Front);
+            match level {
+                1 => self.file(index, 0, End::Front),
+                _ => self.file_again(index, level - 1, End::Front),
+            }
             if index == first {
                 return;
             }
             index = previous;
         }
+        self.slab.close(first, index);
+        let ring = &mut self.upper(level).ring;
+        *ring.list(slot) = first;
+        ring.occupy(slot);
     }
 
     /// Searches the near slot of `at`, the first occupied one: entries due at `now` go to the due list, entries that
     /// were moved later to their new place. Notes the first deadline of the rest.
     fn sift(&mut self, at: Tick, now: Option<u64>) {
-        let slot = at.near_slot();
+        let slot = at.slot(0);
         let first = *self.near.list(slot);
         let last = self.slab.previous(first);
         let (mut earliest, mut count) = (NEVER, 0);
@@ -307,7 +323,7 @@ impl Wheel {
             if Tick::of(deadline) > at {
                 // Even if it is due: others may come before it.
                 self.unlink(index);
-                self.file(index, End::Back);
+                self.file_again(index, 0, End::Back);
             } else if now.is_some_and(|now| deadline <= now) {
                 self.unlink(index);
                 self.ready.push((deadline, index));
@@ -333,7 +349,7 @@ impl Wheel {
             self.ready.sort_by_key(|&(deadline, _)| deadline);
         }
         for (_, index) in self.ready.drain(..) {
-            self.slab.push_back(&mut self.due, index, Place::Due);
+            self.slab.push(&mut self.due, index, Place::Due, End::Back);
         }
         self.ready.shrink_to(READY_KEPT);
     }
@@ -348,14 +364,10 @@ impl Wheel {
                 }
                 self.forget_near(self.slab.deadline(index));
             }
-            Place::Far(slot) => {
-                if self.slab.unlink(self.far.list(slot), index) {
-                    self.far.vacate(slot);
-                }
-            }
-            Place::Overflow => {
-                if self.slab.unlink(&mut self.overflow, index) {
-                    self.overflow_bound = NEVER;
+            Place::Upper(level, slot) => {
+                let ring = &mut self.upper[usize::from(level) - 1].as_mut().expect(MADE).ring;
+                if self.slab.unlink(ring.list(slot), index) {
+                    ring.vacate(slot);
                 }
             }
             Place::Due => {
@@ -382,14 +394,15 @@ impl Wheel {
         }
     }
 
-    /// The tick of an occupied near slot.
-    fn near_tick(&self, slot: u16) -> Tick {
-        Tick(self.cursor.0 + u64::from(slot.wrapping_sub(self.cursor.near_slot()) % SLOTS as u16))
+    /// An upper ring that has had an entry.
+    fn upper(&mut self, level: u8) -> &mut Upper {
+        self.upper[usize::from(level) - 1].as_mut().expect(MADE)
     }
+}
 
-    /// The first tick of an occupied far slot.
-    fn far_tick(&self, slot: u16) -> Tick {
-        let ahead = slot.wrapping_sub(self.cursor.far_slot()) % SLOTS as u16;
-        Tick::start_of_span(self.cursor.span() + u64::from(ahead))
+impl Upper {
+    #[cold]
+    fn new() -> Box<Upper> {
+        Box::new(Upper { ring: Ring::new(), bounds: [NEVER; SLOTS] })
     }
 }

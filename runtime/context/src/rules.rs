@@ -162,8 +162,16 @@ pub const MOST_WAITS: u32 = OVERHEAD * OVERHEAD;
 
 // Timers.
 
-/// Timers that are fired under one lock.
+/// Timers that are fired or filed again under one lock.
 pub const TIMER_BATCH: usize = LOOK_RUNS as usize;
+
+/// A turn of the timers ends after this many nanoseconds, even if more timers are due or have to be filed again: other
+/// timers and tasks do not wait for a million of them. The next turn continues.
+pub const TIMER_TIME: u64 = WAKE_COST;
+
+/// Up to this many timers can be filed again in the time that a wake costs, as each takes about as long as a reading of
+/// the clock. A wheel with more timers files them again ahead of time.
+pub const FEW_TIMERS: usize = (WAKE_COST / READ_COST as u64) as usize;
 
 /// The width of a near slot of the wheel, a tick of its own, as a power of two of nanoseconds: 65.5 µs.
 pub const SLOT_BITS: u32 = 16;

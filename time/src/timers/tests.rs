@@ -6,7 +6,7 @@ use std::task::{Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
-use mini_context::rules::TIMER_BATCH;
+use mini_context::rules::{TIMER_BATCH, TIMER_TIME};
 
 use super::{Park, Refusal, State, Timers};
 use crate::Clock;
@@ -74,6 +74,28 @@ fn turn_wakes_more_than_a_batch_in_the_order_of_deadlines() {
     }
     assert_eq!(pass(&timers, 100 * MS), count);
     assert_eq!(*log.lock().unwrap(), (0..count).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_turn_that_takes_long_leaves_the_rest_to_the_next() {
+    /// Takes as long as a turn may.
+    struct Slow(Clock);
+    impl Wake for Slow {
+        fn wake(self: Arc<Self>) {
+            let begin = self.0.now();
+            while self.0.now() - begin < Duration::from_nanos(TIMER_TIME) {}
+        }
+    }
+    let timers = Timers::new(Clock::real(), Waker::noop().clone());
+    let slow = Arc::new(Slow(timers.clock().clone()));
+    for _ in 0..3 * TIMER_BATCH {
+        add(&timers, Duration::ZERO, slow.clone().into());
+    }
+    // The time is looked at before each batch.
+    assert_eq!(timers.turn(), 2 * TIMER_BATCH);
+    assert_eq!(timers.prepare_park(), Park::Ready);
+    assert_eq!(timers.turn(), TIMER_BATCH);
+    assert_eq!((timers.turn(), timers.len()), (0, 0));
 }
 
 #[test]
@@ -207,9 +229,9 @@ fn auto_advance_goes_exactly_to_the_first_deadline() {
     let (timers, _) = paused_timers();
     let probe = Probe::default();
     let start = timers.clock().now();
-    // The first two leave bounds in the far ring and the overflow that are too early.
-    let removed = add(&timers, 100 * MS, probe.waker());
-    let moved = add(&timers, 100_000 * MS, probe.waker());
+    // The first two leave bounds in two upper rings that are too early.
+    let removed = add(&timers, 150 * MS, probe.waker());
+    let moved = add(&timers, 150_000 * MS, probe.waker());
     add(&timers, 300_000 * MS, probe.waker());
     timers.0.lease.remove(removed);
     assert_eq!(timers.0.lease.reset(moved, start + 200_000 * MS), Ok(true));
@@ -234,8 +256,8 @@ fn auto_advance_leaves_a_running_clock_and_a_timer_for_never_alone() {
     timers.0.lease.add(never, Waker::noop().clone()).unwrap();
     assert!(!timers.auto_advance());
     assert_eq!((timers.clock().now(), timers.next_deadline()), (now, None));
-    // A timer that was moved to `never` leaves a bound where it was: in the far ring, and in the overflow.
-    for first in [100 * MS, 100_000 * MS] {
+    // A timer that was moved to `never` leaves a bound where it was: in the first upper ring, and in the second.
+    for first in [150 * MS, 150_000 * MS] {
         let moved = add(&timers, first, Waker::noop().clone());
         assert_eq!(timers.0.lease.reset(moved, never), Ok(true));
         assert!(!timers.auto_advance());

@@ -2,49 +2,45 @@
 //!
 //! `Timers` asks after each turn and before each park.
 
-use mini_context::rules::{CROWD_SLOTS, LEAST_CROWD, LOOK_TIME, WAKE_COST};
+use mini_context::rules::{CROWD_SLOTS, FEW_TIMERS, LEAST_CROWD, LOOK_TIME, WAKE_COST};
 
 use super::slab::NIL;
-use super::tick::Tick;
+use super::tick::{LEVELS, Tick};
 use super::{NEVER, Wheel};
 
 impl Wheel {
     /// A time before which nothing fires; `None` if nothing ever will.
     ///
-    /// It is exactly the first deadline if that is in the near ring and nothing of the far ring may come before it. For
-    /// the far ring and the overflow it may be too early, if timers were removed or moved: an `expire` at that time
-    /// then fires nothing, and the next answer is later.
+    /// It is exactly the first deadline if that is in the near ring and nothing of the upper rings may come before it.
+    /// Otherwise it may be too early, if timers were removed or moved, or if there are more than [`FEW_TIMERS`], as
+    /// slots are then refiled ahead of time: an `expire` at that time then fires nothing, and the next answer is later.
     pub(crate) fn next_deadline(&mut self) -> Option<u64> {
         if self.due != NIL {
             return Some(self.slab.deadline(self.due));
         }
-        let next = self.near_deadline().min(self.far_bound());
+        let near = self.near_deadline();
+        let next = near.min(self.upper_bound(near));
         (next != NEVER).then_some(next)
     }
 
     /// The first deadline; `None` if none ever comes.
     ///
-    /// It costs more than [`next_deadline`](Wheel::next_deadline) where timers of the far ring and the overflow were
-    /// removed or moved: it looks where they were.
+    /// It costs more than [`next_deadline`](Wheel::next_deadline) where the first upper slot comes before all near ones:
+    /// it looks at each entry there.
     pub(crate) fn first_deadline(&mut self) -> Option<u64> {
+        if self.due != NIL {
+            return Some(self.slab.deadline(self.due));
+        }
         loop {
-            let next = self.next_deadline()?;
-            if self.due != NIL || next == self.near_deadline() {
-                return Some(next);
-            }
-            if next == self.overflow_bound {
-                let deadlines = self.slab.iter(self.overflow).map(|index| self.slab.deadline(index));
-                self.overflow_bound = deadlines.min().unwrap_or(NEVER);
-                if next == self.overflow_bound {
-                    return Some(next);
-                }
-            } else {
-                // The other far slots have no bound before they begin, so a bound that stays the same is exact.
-                let first = self.next_far().expect("the deadline is in no other place");
-                self.file_far(first.far_slot());
-                if self.next_deadline() == Some(next) {
-                    return Some(next);
-                }
+            let near = self.near_deadline();
+            let upper = self.occupied().map(|(bound, level, start)| (bound, level, start.slot(level))).min();
+            let Some((bound, level, slot)) = upper.filter(|&(bound, ..)| bound < near) else {
+                return (near != NEVER).then_some(near);
+            };
+            // Entries that were moved later leave the slot, and the others give it an exact bound.
+            self.refile(level, slot, &mut { usize::MAX });
+            if self.occupied().any(|(after, ..)| after == bound) {
+                return Some(bound);
             }
         }
     }
@@ -55,7 +51,7 @@ impl Wheel {
         match self.next_near() {
             // A timer that was late when it was added lies behind its slot.
             Some(tick) if self.due == NIL && self.near_first_count == 0 && tick > self.cursor => {
-                self.far_bound().min(tick.start())
+                self.upper_bound(tick.start()).min(tick.start())
             }
             _ => self.next_deadline().unwrap_or(NEVER),
         }
@@ -92,7 +88,7 @@ impl Wheel {
     /// and the last of these. Where there are many, only the first few of the list and its last one are looked at.
     fn later_in(&self, tick: Tick, first: u64) -> Option<(usize, u64, u64)> {
         const MOST: usize = LEAST_CROWD.div_ceil(2);
-        let list = self.near.first(tick.near_slot());
+        let list = self.near.first(tick.slot(0));
         let last = self.slab.iter(list).nth(MOST).map(|_| self.slab.previous(list));
         let deadlines = self.slab.iter(list).take(MOST).chain(last).map(|index| self.slab.deadline(index));
         let later = deadlines.filter(|&deadline| deadline > first && Tick::of(deadline) == tick);
@@ -111,23 +107,36 @@ impl Wheel {
         self.near_first
     }
 
-    /// As `next_deadline`, for what is beyond the near ring.
-    fn far_bound(&self) -> u64 {
-        let far = self.next_far().map_or(NEVER, |tick| self.far_bounds[usize::from(tick.far_slot())]);
-        far.min(self.overflow_bound)
+    /// As `next_deadline`, for the upper rings, or `NEVER` if that is not before `near`. More than [`FEW_TIMERS`] are
+    /// refiled ahead of time: each slot as soon as that is possible.
+    fn upper_bound(&self, near: u64) -> u64 {
+        if Tick::of(near).count(1) <= self.refiled {
+            return NEVER;
+        }
+        let is_ahead = self.len() > FEW_TIMERS;
+        let mut first = NEVER;
+        for (bound, level, start) in self.occupied() {
+            first = first.min(bound);
+            if is_ahead && bound != NEVER {
+                first = first.min(start.ahead(level).start());
+            }
+        }
+        first
     }
 
-    /// The tick of the first occupied near slot.
+    /// The first tick of the first occupied near slot.
     #[inline]
     pub(super) fn next_near(&self) -> Option<Tick> {
-        let ahead = self.near.distance_from(self.cursor.near_slot())?;
-        Some(Tick(self.cursor.0 + u64::from(ahead)))
+        Some(self.cursor.after(0, self.near.distance_from(self.cursor.slot(0))?))
     }
 
-    /// The first tick of the first occupied far slot.
+    /// Bound, level and first tick of the first occupied slot, for each upper ring that has an entry.
     #[inline]
-    pub(super) fn next_far(&self) -> Option<Tick> {
-        let ahead = self.far.distance_from(self.cursor.far_slot())?;
-        Some(Tick::start_of_span(self.cursor.span() + u64::from(ahead)))
+    pub(super) fn occupied(&self) -> impl DoubleEndedIterator<Item = (u64, u8, Tick)> {
+        self.upper.iter().zip(1..=LEVELS as u8).filter_map(|(upper, level)| {
+            let upper = upper.as_ref()?;
+            let start = self.cursor.after(level, upper.ring.distance_from(self.cursor.slot(level))?);
+            Some((upper.bounds[usize::from(start.slot(level))], level, start))
+        })
     }
 }

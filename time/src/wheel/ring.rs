@@ -1,4 +1,4 @@
-//! One ring of 1024 slots: a list per slot, and a bitmap that finds the next occupied slot in a few instructions.
+//! One ring of 2048 slots: a list per slot, and a bitmap that finds the next occupied slot in a few instructions.
 //!
 //! The wheel alone calls it, and keeps list and bit together.
 //!
@@ -9,22 +9,22 @@
 use super::slab::NIL;
 
 /// Slots of a ring; a power of two.
-pub(crate) const SLOTS: usize = 1024;
+pub(crate) const SLOTS: usize = 2048;
 
 const WORDS: usize = SLOTS / 64;
 
 /// Lists of entries, one per slot.
 pub(crate) struct Ring {
-    lists: Box<[u32; SLOTS]>,
+    lists: [u32; SLOTS],
     /// One bit per slot that has an entry.
     occupied: [u64; WORDS],
     /// One bit per word of `occupied` that is not zero.
-    summary: u32,
+    summary: u64,
 }
 
 impl Ring {
     pub(crate) fn new() -> Ring {
-        Ring { lists: Box::new([NIL; SLOTS]), occupied: [0; WORDS], summary: 0 }
+        Ring { lists: [NIL; SLOTS], occupied: [0; WORDS], summary: 0 }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -79,7 +79,7 @@ impl Ring {
 
     /// The first occupied slot in the words after `word`, going round, `word` itself last.
     fn first_after(&self, word: usize) -> Option<u16> {
-        let after = self.summary & (u32::MAX << (word + 1));
+        let after = self.summary & (u64::MAX << (word + 1));
         let candidates = if after == 0 { self.summary } else { after };
         if candidates == 0 {
             return None;
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn distance_goes_round_from_every_slot() {
-        for occupied in [0, 1, 63, 64, 511, 960, 1023] {
+        for occupied in [0, 1, 63, 64, 511, 1984, 2047] {
             let mut ring = Ring::new();
             occupy(&mut ring, occupied);
             for from in 0..SLOTS as u16 {
@@ -113,13 +113,13 @@ mod tests {
     #[test]
     fn distance_finds_the_nearest_of_several() {
         let mut ring = Ring::new();
-        for slot in [3, 70, 1000] {
+        for slot in [3, 70, 2024] {
             occupy(&mut ring, slot);
         }
         assert_eq!(ring.distance_from(0), Some(3));
         assert_eq!(ring.distance_from(4), Some(66));
-        assert_eq!(ring.distance_from(71), Some(929));
-        assert_eq!(ring.distance_from(1001), Some(26));
+        assert_eq!(ring.distance_from(71), Some(1953));
+        assert_eq!(ring.distance_from(2025), Some(26));
     }
 
     #[test]

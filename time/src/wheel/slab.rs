@@ -6,7 +6,7 @@
 //!
 //! Rejected:
 //! - A box per entry with pointers: an allocation per timer, and `unsafe` to unlink.
-//! - A `Vec` per slot: removal has to search or to leave holes, and 2048 buffers never shrink.
+//! - A `Vec` per slot: removal has to search or to leave holes, and thousands of buffers never shrink.
 
 use std::iter;
 use std::mem;
@@ -35,14 +35,19 @@ impl Key {
 pub(crate) enum Place {
     /// A slot of the near ring.
     Near(u16),
-    /// A slot of the far ring.
-    Far(u16),
-    /// Beyond the far ring.
-    Overflow,
+    /// A slot of the upper ring of this level, from 1.
+    Upper(u8, u16),
     /// Found due, waiting to be handed out.
     Due,
     /// On the free list.
     Free,
+}
+
+/// Which end of a list an entry is put on.
+#[derive(Clone, Copy)]
+pub(crate) enum End {
+    Front,
+    Back,
 }
 
 /// 40 bytes on a 64-bit machine, checked below.
@@ -159,14 +164,11 @@ impl Slab {
         iter::successors(first, move |&index| Some(self.next(index)).filter(|&next| next != list))
     }
 
-    /// Appends an entry that is on no list to `list`, which is `place`.
+    /// Puts an entry that is on no list on `list`, which is `place`.
     #[inline]
-    pub(crate) fn push_back(&mut self, list: &mut u32, index: u32, place: Place) {
+    pub(crate) fn push(&mut self, list: &mut u32, index: u32, place: Place, end: End) {
         let (first, last) = match *list {
-            NIL => {
-                *list = index;
-                (index, index)
-            }
+            NIL => (index, index),
             first => (first, self.previous(first)),
         };
         let entry = &mut self.entries[index as usize];
@@ -175,13 +177,16 @@ impl Slab {
         entry.previous = last;
         self.entries[last as usize].next = index;
         self.entries[first as usize].previous = index;
+        // On a ring of entries the front is the back with another start.
+        if first == index || matches!(end, End::Front) {
+            *list = index;
+        }
     }
 
-    /// Puts an entry that is on no list in front of `list`, which is `place`.
-    pub(crate) fn push_front(&mut self, list: &mut u32, index: u32, place: Place) {
-        // On a ring of entries the front is the back with another start.
-        self.push_back(list, index, place);
-        *list = index;
+    /// Makes a list of its entries from `first` to `last`; those after that have left it.
+    pub(crate) fn close(&mut self, first: u32, last: u32) {
+        self.entries[first as usize].previous = last;
+        self.entries[last as usize].next = first;
     }
 
     /// Takes an entry off `list`, which must be the one it is on; says whether that leaves it empty.

@@ -4,12 +4,13 @@ mod oracle;
 
 use std::task::Waker;
 
-use mini_context::rules::{LEAST_CROWD, LOOK_TIME, WAKE_COST};
+use mini_context::rules::{FEW_TIMERS, LEAST_CROWD, LOOK_TIME, WAKE_COST};
 
 use super::{NEVER, Place, Wheel};
 use crate::probe::Probe;
 
 const TICK: u64 = 1 << 16;
+/// A slot of the first upper ring, and of the second; the ring below reaches twice as far.
 const NEAR: u64 = TICK << 10;
 const FAR: u64 = NEAR << 10;
 
@@ -26,7 +27,8 @@ fn fire(wheel: &mut Wheel, now: u64) -> usize {
 
 #[test]
 fn fires_at_the_nanosecond_and_not_before() {
-    for deadline in [1, TICK - 1, TICK, NEAR - 1, NEAR, NEAR + TICK, FAR - 1, FAR, 100 * FAR + 12345] {
+    let borders = [TICK, 2 * NEAR, 2 * FAR, FAR << 11, FAR << 21].map(|border| [border - 1, border, border + 12345]);
+    for deadline in [1].into_iter().chain(borders.into_iter().flatten()) {
         let mut wheel = Wheel::new();
         wheel.insert(deadline, waker());
         assert_eq!(fire(&mut wheel, deadline - 1), 0, "{deadline}");
@@ -151,7 +153,7 @@ fn the_due_list_takes_back_an_entry_that_is_moved() {
     let mut wheel = Wheel::new();
     let first = wheel.insert(1, waker());
     wheel.insert(2, waker());
-    assert!(wheel.find_due(5));
+    assert!(wheel.find_due(5, &mut 1));
     assert_eq!(place_of(&wheel, first), Place::Due);
     assert!(wheel.reset(first, 9));
     assert_eq!(wheel.next_deadline(), Some(2));
@@ -182,7 +184,7 @@ fn drain_hands_out_every_waker_once_and_the_wheel_goes_on() {
     let probe = Probe::default();
     let mut wheel = Wheel::new();
     let keys: Vec<_> = [1, NEAR, 2 * NEAR, FAR, 2 * FAR, NEVER].map(|d| wheel.insert(d, probe.waker())).into();
-    assert!(wheel.find_due(1));
+    assert!(wheel.find_due(1, &mut 1));
     let mut out = Vec::new();
     wheel.drain(&mut out);
     assert_eq!((out.len(), wheel.len(), wheel.next_deadline()), (6, 0, None));
@@ -283,4 +285,69 @@ fn a_crowd_in_the_far_ring_does_not_delay_its_first() {
         wheel.insert(3 * NEAR + nth, waker());
     }
     assert_eq!(wheel.wait_until(3 * NEAR), 3 * NEAR);
+}
+
+/// The places of all entries.
+fn places(wheel: &Wheel, count: usize) -> Vec<Place> {
+    (0..count as u32).map(|index| wheel.slab.place(index)).collect()
+}
+
+/// The first timer comes alone, so that a wheel which refiles what is due at the same place has something to fire.
+#[test]
+fn a_pass_touches_no_more_timers_than_its_limit() {
+    const COUNT: usize = 3000;
+    for deadline in [3 * NEAR, 3 * FAR, (3 * FAR) << 10, (3 * FAR) << 20] {
+        let mut wheel = Wheel::new();
+        for nth in 0..COUNT as u64 {
+            wheel.insert(deadline + nth * TICK / 16, waker());
+        }
+        let mut out = Vec::new();
+        for now in [deadline - 1, deadline + COUNT as u64 * TICK] {
+            let mut has_more = true;
+            while has_more {
+                let (before, fired) = (places(&wheel, COUNT), out.len());
+                has_more = wheel.expire(now, 64, &mut out);
+                let after = places(&wheel, COUNT);
+                // A search of a near slot, which comes before its timers fire, is not counted.
+                let is_refiled =
+                    |(before, after): &(&Place, &Place)| before != after && matches!(before, Place::Upper(..));
+                let refiled = before.iter().zip(&after).filter(is_refiled).count();
+                assert!(refiled + out.len() - fired <= 64, "{refiled} refiled and {} fired", out.len() - fired);
+            }
+            assert_eq!(out.len(), if now < deadline { 0 } else { COUNT });
+        }
+    }
+}
+
+#[test]
+fn many_timers_are_refiled_before_the_first_is_due_and_few_are_not() {
+    for deadline in [3 * NEAR + 7, 3 * FAR + 7, (3 * FAR) << 10] {
+        let mut wheel = Wheel::new();
+        for _ in 0..FEW_TIMERS {
+            wheel.insert(deadline, waker());
+        }
+        assert_eq!(wheel.next_deadline(), Some(deadline));
+        let last = wheel.insert(deadline, waker());
+        while let Some(now) = wheel.next_deadline().filter(|&now| now < deadline) {
+            assert!(now <= deadline - NEAR, "an upper slot before it is due");
+            assert_eq!(fire(&mut wheel, now), 0);
+            assert!(wheel.next_deadline().is_some_and(|next| next > now), "no progress");
+        }
+        assert!(matches!(place_of(&wheel, last), Place::Near(_)));
+        assert_eq!(fire(&mut wheel, deadline), FEW_TIMERS + 1);
+    }
+}
+
+#[test]
+fn a_timer_that_is_due_does_not_wait_for_those_that_are_refiled_ahead_of_time() {
+    let mut wheel = Wheel::new();
+    for _ in 0..10 * FEW_TIMERS {
+        wheel.insert(3 * FAR, waker());
+    }
+    let now = wheel.next_deadline().unwrap();
+    wheel.insert(now, waker());
+    let mut out = Vec::new();
+    assert!(wheel.expire(now, 64, &mut out));
+    assert_eq!(out.len(), 1);
+    assert!(wheel.bound() <= now, "the rest is left to the next pass");
 }

@@ -5,7 +5,8 @@ use std::mem;
 use std::sync::{Arc, Mutex};
 use std::task::{Wake, Waker};
 
-use super::super::slab::NIL;
+use mini_context::rules::FEW_TIMERS;
+
 use super::super::{Key, NEVER, Wheel};
 use super::{FAR, NEAR, TICK};
 
@@ -50,6 +51,8 @@ enum Mix {
     All,
     /// Nothing is removed or moved, so that every answer of the wheel has to be exact.
     OnlyAdd,
+    /// As `All`, beside so many timers for never that slots are refiled ahead of time.
+    Ahead,
 }
 
 struct Model {
@@ -96,13 +99,17 @@ impl Model {
     }
 
     fn run(&mut self, steps: u64, mix: Mix) {
+        if let Mix::Ahead = mix {
+            (0..=FEW_TIMERS).for_each(|_| self.insert_at(NEVER));
+            self.is_exact = false;
+        }
         for _ in 0..steps {
             match (mix, self.random.below(100)) {
                 (_, 0..35) => self.insert(),
-                (Mix::All, 35..50) => self.remove(),
-                (Mix::All, 50..65) => self.reset(),
+                (Mix::All | Mix::Ahead, 35..50) => self.remove(),
+                (Mix::All | Mix::Ahead, 50..65) => self.reset(),
                 (Mix::All, 65..67) => self.use_stale(),
-                (Mix::All, 67..69) => self.cut_expire(),
+                (Mix::All | Mix::Ahead, 67 | 68) => self.cut_expire(),
                 (Mix::All, 69) if self.random.below(20) == 0 => self.drain(),
                 (_, 70..75) => self.chase(),
                 (_, 75..90) => self.jump(),
@@ -123,6 +130,10 @@ impl Model {
             self.wheel.catch_up(self.now);
         }
         let deadline = self.deadline();
+        self.insert_at(deadline);
+    }
+
+    fn insert_at(&mut self, deadline: u64) {
         let id = self.count;
         self.count += 1;
         let waker = Waker::from(Arc::new(Recorder { id, log: Arc::clone(&self.log) }));
@@ -183,10 +194,10 @@ impl Model {
             1 => self.now.saturating_add(1),
             2 => self.now.saturating_add(self.random.below(TICK)),
             3 => self.now.saturating_add(self.random.below(20 * TICK)),
-            4 => self.now.saturating_add(self.random.below(NEAR + TICK)),
+            4 => self.now.saturating_add(self.random.below(2 * NEAR + TICK)),
             5 => self.now.saturating_add(self.random.below(3 * NEAR)),
             6 => self.now.saturating_add(self.random.below(FAR)),
-            7 => self.now.saturating_add(self.random.below(100) * FAR),
+            7 => self.now.saturating_add(self.random.below(100) * (FAR << self.random.below(12))),
             8 => first.saturating_sub(1),
             _ => first,
         };
@@ -250,7 +261,7 @@ impl Model {
     fn check_next(&mut self) -> Option<u64> {
         let first = self.first().filter(|&first| first != NEVER);
         let next = self.wheel.next_deadline();
-        let is_near = self.wheel.far.is_empty() && self.wheel.overflow == NIL;
+        let is_near = self.wheel.occupied().next().is_none();
         if (self.is_exact || is_near) && !self.is_cut {
             assert_eq!(next, first);
         } else {
@@ -275,13 +286,16 @@ impl Model {
             2 | 3 => tick | self.random.below(TICK),
             4 => add(tick, self.random.below(4) * TICK),
             5 | 6 => now.saturating_add(self.random.below(NEAR)),
-            7 => add(tick, NEAR - TICK + self.random.below(3) * TICK),
+            7 => add(tick, 2 * NEAR - TICK + self.random.below(3) * TICK),
             8 => add(span, self.random.below(4) * NEAR),
-            9 => now.saturating_add(self.random.below(5 * NEAR)),
-            10 => now.saturating_add(self.random.below(FAR)),
-            11 => add(span, FAR - NEAR + self.random.below(3) * NEAR),
+            9 => now.saturating_add(self.random.below(8 * NEAR)),
+            10 => now.saturating_add(self.random.below(3 * FAR)),
+            11 => add(span, 2 * FAR - NEAR + self.random.below(3) * NEAR),
             12 => add(round, self.random.below(4) * FAR),
-            13 => now.saturating_add(self.random.below(200 * FAR)),
+            13 => {
+                let end = FAR << self.random.below(20);
+                now.saturating_add(self.random.below(end))
+            }
             14 => now.saturating_add(self.random.next() >> 2),
             15 => NEVER,
             16 => NEVER - 1,
@@ -320,6 +334,13 @@ fn agrees_with_a_sorted_map() {
         Model::new(seed).run(150, Mix::All);
     }
     Model::new(RUNS).run(if cfg!(miri) { 100 } else { 100_000 }, Mix::All);
+}
+
+#[test]
+fn agrees_with_a_sorted_map_while_slots_are_refiled_ahead_of_time() {
+    for seed in 0..RUNS / 20 {
+        Model::new(seed).run(150, Mix::Ahead);
+    }
 }
 
 #[test]
