@@ -44,8 +44,8 @@ struct Known {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Not registered. If it was made of a duration, its first poll is not its end.
-    New { is_ahead: bool },
+    /// Not registered.
+    New,
     /// Registered with a driver, for the waker of this number.
     Armed { driver: usize, waker: u64 },
     /// Its timer has fired.
@@ -104,15 +104,14 @@ impl Model {
     fn add(&mut self, choices: &mut Choices<'_>, driver: usize) {
         let deadline = self.deadline(choices);
         let _entered = enter(&self.drivers[driver]);
-        let is_ahead = deadline > self.now && choices.one_in(2);
-        let sleep = match is_ahead {
+        let sleep = match deadline > self.now && choices.one_in(2) {
             true if deadline == NEVER => sleep(Duration::MAX),
             true => sleep(Duration::from_nanos(deadline - self.now)),
             false => sleep_until(self.clock.instant(deadline)),
         };
         // An instant 584 years away is as good as never, and may be counted as that.
         let deadline = self.clock.nanos(sleep.deadline());
-        self.sleeps.push(Known { sleep, deadline, state: State::New { is_ahead } });
+        self.sleeps.push(Known { sleep, deadline, state: State::New });
         if choices.one_in(2) {
             self.poll_at(self.sleeps.len() - 1, driver);
         }
@@ -132,10 +131,9 @@ impl Model {
         let is_over = self.now >= known.deadline && known.deadline != NEVER;
         let expected = match known.state {
             State::Fired | State::Done => State::Done,
-            State::New { is_ahead: true } => State::Armed { driver, waker: self.wakers },
-            State::Armed { .. } | State::New { .. } | State::Orphan if is_over => State::Done,
+            State::Armed { .. } | State::New | State::Orphan if is_over => State::Done,
             State::Armed { driver, .. } => State::Armed { driver, waker: self.wakers },
-            State::New { .. } | State::Orphan => State::Armed { driver, waker: self.wakers },
+            State::New | State::Orphan => State::Armed { driver, waker: self.wakers },
         };
         let polled = Pin::new(&mut known.sleep).poll(&mut Context::from_waker(&waker));
         let wanted = if expected == State::Done { Poll::Ready(()) } else { Poll::Pending };
@@ -152,7 +150,7 @@ impl Model {
         Pin::new(&mut known.sleep).reset(to);
         known.deadline = self.clock.nanos(to);
         if !matches!(known.state, State::Armed { .. } | State::Orphan) {
-            known.state = State::New { is_ahead: false };
+            known.state = State::New;
         }
         self.nobody_is_woken();
     }

@@ -3,8 +3,9 @@
 //! A sleep registers late: only a poll that finds the deadline ahead adds it to the timers of the thread's context.
 //! From then on the sleep belongs to those timers, wherever it is polled or dropped, without keeping them alive.
 //!
-//! The clock is read when a duration becomes a deadline, and not again at the first poll. The deadline was ahead then;
-//! if it has passed since, the next turn of the driver says so.
+//! A sleep is ready at every poll that finds its time come, the first one included. Only the limit of a `timeout`, which
+//! nearly always lies ahead, is armed at its first poll without a look at the clock, 25 ns of 100: if its time has come
+//! since it was made, the next turn of the driver fires it.
 //!
 //! ```text
 //!        1              2
@@ -13,8 +14,7 @@
 //!    '--- 4 ----'              |       3 `reset`, from anywhere; ARMED stays ARMED while the timer is pending
 //!    '----------- 3 -----------'       4 `rearm`: the timers were shut down; 1 follows, in those of the context
 //! ```
-//! A NEW one that was made with a deadline instead of a duration, and whose deadline has passed at its first poll, is
-//! DONE without a timer.
+//! A NEW one whose deadline has passed at its first poll is DONE without a timer.
 //!
 //! Rejected:
 //! - Keeping the entry inside the future: then it must not move, and `reset` and `select` need a pin.
@@ -69,7 +69,7 @@ pub struct Sleep {
     key: Key,
     origin: Origin,
     is_done: bool,
-    /// The sleep is NEW, and the deadline was ahead when it was made.
+    /// The sleep is NEW, and the limit of a `timeout` that was ahead when it was made.
     is_ahead: bool,
 }
 
@@ -95,10 +95,9 @@ const _: () = {
 
 /// Waits for `duration`, counted from this call.
 ///
-/// The sleep never ends early. With a duration of zero it is ready at the first poll. With one that ends more than 584
-/// years after the start of the runtime, such as [`Duration::MAX`], it never ends. If the time is over before the first
-/// poll, the sleep is ready when the runtime next looks at its timers, not at that poll. The call reads the clock of its
-/// runtime, the poll waits by that of its own: a sleep that is made under a paused clock belongs there.
+/// The sleep never ends early. If its time is over at the first poll, it is ready then. With a duration that ends more
+/// than 584 years after the start of the runtime, such as [`Duration::MAX`], it never ends. The call reads the clock of
+/// its runtime, the poll waits by that of its own: a sleep that is made under a paused clock belongs there.
 ///
 /// # Examples
 ///
@@ -184,7 +183,7 @@ impl Sleep {
     #[inline]
     pub(crate) fn after(duration: Duration, origin: Origin) -> Sleep {
         let mut sleep = Sleep::new(Instant::now().saturating_add(duration), origin);
-        sleep.is_ahead = !duration.is_zero();
+        sleep.is_ahead = origin.is_limit() && !duration.is_zero();
         sleep
     }
 

@@ -53,7 +53,7 @@ const _: () = assert!(size_of::<Timeout<()>>() == size_of::<Sleep>() + 8);
 /// The output is that of `future`, or [`Elapsed`] if the time is over first. If both hold at the same poll, the output
 /// wins. When the time is over `future` is not dropped at once, but with the [`Timeout`]. The limit applies to waiting,
 /// not to computing: a future that never returns from its `poll` cannot be stopped. If the time is over at the first
-/// poll, other tasks may run before the timeout is ready.
+/// poll, and `future` is not ready then, other tasks may run before the timeout is ready.
 ///
 /// # Examples
 ///
@@ -217,7 +217,7 @@ mod tests {
 
     use super::*;
     use crate::probe::{Probe, pass, paused_timers};
-    use crate::{Timers, enter, sleep};
+    use crate::{Timers, deadline, enter, sleep};
 
     const MS: Duration = Duration::from_millis(1);
 
@@ -254,6 +254,18 @@ mod tests {
         assert_eq!(probe.poll(&mut limited), Poll::Pending);
         assert_eq!(pass(&timers, MS), 2);
         assert_eq!(probe.poll(&mut limited), Poll::Ready(Ok(())));
+    }
+
+    #[test]
+    fn a_future_whose_time_has_come_before_the_first_poll_wins() {
+        let (timers, _) = paused_timers();
+        let _entered = enter(&timers);
+        let probe = Probe::default();
+        let (start, [first, second, third]) = (Instant::now(), [(); 3].map(|()| sleep(MS)));
+        timers.clock().advance(MS).unwrap();
+        assert_eq!(probe.poll(&mut timeout(Duration::ZERO, first)), Poll::Ready(Ok(())));
+        assert_eq!(probe.poll(&mut timeout_at(start, second)), Poll::Ready(Ok(())));
+        assert_eq!(probe.poll(&mut deadline(start, third)), Poll::Ready(Ok(())));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use mini_context::{Reason, take_notes};
 
 use super::Sleep;
 use crate::probe::{Probe, pass, paused_timers};
-use crate::{Clock, Instant, Timers, enter, sleep, sleep_until};
+use crate::{Clock, Instant, Timers, enter, interval, interval_at, sleep, sleep_until};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -320,16 +320,21 @@ fn the_budget_makes_a_task_yield_after_128_sleeps() {
 }
 
 #[test]
-fn made_with_a_duration_it_registers_unread_and_the_next_turn_fires_it() {
+fn it_is_ready_at_the_first_poll_once_its_time_has_come() {
     let (timers, _) = paused_timers();
     let _entered = enter(&timers);
     let probe = Probe::default();
-    let mut late = sleep(MS);
-    timers.clock().advance(2 * MS).unwrap();
-    assert!(late.is_elapsed());
-    assert_eq!((probe.poll(&mut late), timers.len()), (Poll::Pending, 1));
-    assert_eq!((timers.turn(), probe.wakes()), (1, 1));
-    assert_eq!(probe.poll(&mut late), Poll::Ready(()));
+    let mut late = [sleep(MS), sleep_until(Instant::now() + MS), sleep(MS)];
+    reset(&mut late[2], Instant::now() + MS);
+    let mut beats = [interval(MS), interval_at(Instant::now() + MS, MS)];
+    timers.clock().advance(MS).unwrap();
+    for sleep in &mut late {
+        assert!(sleep.is_elapsed());
+        assert_eq!((probe.poll(sleep), timers.len()), (Poll::Ready(()), 0));
+    }
+    for beat in &mut beats {
+        assert!(probe.poll(&mut beat.tick()).is_ready());
+    }
 }
 
 #[test]
