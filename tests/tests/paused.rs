@@ -7,8 +7,8 @@ use std::thread;
 use mini::runtime::Builder;
 use mini::task::yield_now;
 use mini::time::{
-    Duration, Instant, MissedTickBehavior, advance, interval, interval_at, pause, resume, sleep, sleep_until, timeout,
-    timeout_at,
+    Duration, Instant, MissedTickBehavior, advance, deadline, interval, interval_at, pause, resume, sleep, sleep_until,
+    timeout, timeout_at,
 };
 use mini_tests::{Counts, LIMIT, block_on_elsewhere, caught, multi_thread, oneshot, poll_with, text_of, within};
 
@@ -33,6 +33,24 @@ fn a_paused_clock_moves_by_what_is_slept() {
         }
         mini::spawn(sleep(HOUR)).await.unwrap();
         assert_eq!(Instant::now(), expected + HOUR);
+    });
+}
+
+#[test]
+fn futures_of_time_are_made_outside_of_the_runtime_that_polls_them() {
+    within(LIMIT, || {
+        let runtime = Builder::new_current_thread().start_paused(true).build().unwrap();
+        let start = runtime.block_on(async { Instant::now() });
+        runtime.block_on(advance(HOUR));
+        assert_eq!(runtime.block_on(async { start.elapsed() }), HOUR);
+        let far = Instant::now() + HOUR;
+        let mut beat = interval(MS);
+        runtime.block_on(beat.tick());
+        runtime.block_on(sleep(MS));
+        runtime.block_on(sleep_until(far));
+        runtime.block_on(timeout(MS, yield_now())).unwrap();
+        runtime.block_on(timeout_at(far + HOUR, yield_now())).unwrap();
+        runtime.block_on(deadline(far + HOUR, yield_now())).unwrap();
     });
 }
 
@@ -203,19 +221,23 @@ fn the_shortest_and_the_longest_durations() {
 /// The last time that timers count, seen from the start of the clock.
 const END: Duration = Duration::from_nanos(u64::MAX - 1);
 
+fn poll_advance(duration: Duration) {
+    let _ = poll_with(&mut advance(duration), &Arc::new(Counts::default()));
+}
+
 #[test]
 fn advance_refuses_to_go_where_no_timer_ends() {
     paused(|| async {
         let start = Instant::now();
         for too_far in [END + MS, 2 * END, Duration::MAX] {
-            assert!(caught(|| drop(advance(too_far))).message.contains("further than 584 years after its start"));
+            assert!(caught(|| poll_advance(too_far)).message.contains("further than 584 years after its start"));
         }
         assert_eq!(start.elapsed(), Duration::ZERO, "it has not moved");
         advance(END - MS).await;
         sleep(MS).await;
         assert_eq!(start.elapsed(), END);
         advance(Duration::ZERO).await;
-        assert!(caught(|| drop(advance(MS))).message.contains("further than 584 years after its start"));
+        assert!(caught(|| poll_advance(MS)).message.contains("further than 584 years after its start"));
     });
 }
 
@@ -387,7 +409,7 @@ fn a_shared_clock_cannot_be_paused() {
     within(LIMIT, || {
         let runtime = multi_thread(2).build().unwrap();
         runtime.block_on(async {
-            for call in [pause, resume, || drop(advance(MS))] {
+            for call in [pause, resume, || poll_advance(MS)] {
                 let seen = caught(call);
                 assert!(seen.message.starts_with("`mini::time::"), "{}", seen.message);
             }

@@ -296,21 +296,13 @@ impl Clock {
     pub fn advance(&self, duration: Duration) -> Result<(), ClockError> {
         let pausable = self.as_pausable()?;
         let run = &mut *pausable.lock();
-        *run = Run::Paused { at: self.moved(*run, duration)? };
-        Ok(())
-    }
-
-    /// What [`advance`](Clock::advance) would return.
-    pub(crate) fn check_advance(&self, duration: Duration) -> Result<(), ClockError> {
-        let run = *self.as_pausable()?.lock();
-        self.moved(run, duration).map(drop)
-    }
-
-    /// The time of the clock after it is moved forward by `duration`.
-    fn moved(&self, run: Run, duration: Duration) -> Result<SystemInstant, ClockError> {
         let Run::Paused { at } = run else { return Err(ClockError::Running) };
         let target = at.checked_add(duration).ok_or(ClockError::TooFar)?;
-        if self.nanos(Instant::from_std(target)) > LAST { Err(ClockError::TooFar) } else { Ok(target) }
+        if self.nanos(Instant::from_std(target)) > LAST {
+            return Err(ClockError::TooFar);
+        }
+        *at = target;
+        Ok(())
     }
 
     /// Whether a timer for `deadline` is meant to fire and never would: the clock has been moved to within a century of

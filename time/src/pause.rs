@@ -34,7 +34,6 @@ use crate::timers::Timers;
 /// *Goes on*: once it was polled the clock has moved.
 #[must_use = "futures do nothing unless awaited"]
 pub struct Advance {
-    timers: Timers,
     by: Duration,
     location: &'static Location<'static>,
     is_moved: bool,
@@ -109,7 +108,8 @@ pub fn resume() {
 
 /// Moves the paused clock of the current runtime forward by `duration`, and lets the tasks that this wakes run.
 ///
-/// The clock moves at the first poll, in one step: all woken tasks see the new time. They are woken in the order of
+/// The clock moves at the first poll, in one step, and is that of the runtime which polls: all woken tasks see the new
+/// time. They are woken in the order of
 /// their deadlines, and queued before the caller goes on. If they sleep again, that is not waited for.
 ///
 /// # Examples
@@ -128,20 +128,15 @@ pub fn resume() {
 ///
 /// # Panics
 ///
-/// On a thread that runs no mini runtime, or one that is not a `current_thread` runtime, and if its clock is not
-/// paused, or would be moved further than 584 years after its start, where timers end.
+/// Not here, but at the first poll: on a thread that runs no mini runtime, or one that is not a `current_thread`
+/// runtime, and if its clock is not paused, or would be moved further than 584 years after its start, where timers end.
 ///
 /// # Cancel safety
 ///
 /// *Goes on*: once it was polled the clock has moved.
 #[track_caller]
 pub fn advance(duration: Duration) -> Advance {
-    let timers = current("advance");
-    // Here the caller's line is known.
-    if let Err(error) = timers.clock().check_advance(duration) {
-        refuse("advance", error);
-    }
-    Advance { timers, by: duration, location: Location::caller(), is_moved: false }
+    Advance { by: duration, location: Location::caller(), is_moved: false }
 }
 
 #[track_caller]
@@ -167,13 +162,20 @@ impl Future for Advance {
         if self.is_moved {
             return Poll::Ready(());
         }
-        if let Err(error) = self.timers.clock().advance(self.by) {
-            panic!("`mini::time::advance`, called at {}: {error}", self.location);
+        let place = self.location;
+        let Some(timers) = context::current() else {
+            panic!(
+                "`mini::time::advance`, called at {place}, was polled on a thread that runs no mini runtime: use \
+                 `#[mini::main]`, `mini::block_on` or `Runtime::enter`"
+            )
+        };
+        if let Err(error) = timers.clock().advance(self.by) {
+            panic!("`mini::time::advance`, called at {place}: {error}");
         }
         self.is_moved = true;
-        self.timers.turn();
+        timers.turn();
         // If the driver sleeps, in another thread, its wait was computed by the old time.
-        self.timers.ring();
+        timers.ring();
         // The caller queues behind the tasks just woken.
         cx.waker().wake_by_ref();
         Poll::Pending
@@ -201,11 +203,16 @@ mod tests {
         *panic::catch_unwind(call).expect_err("it panics").downcast::<String>().unwrap()
     }
 
+    fn poll_advance(duration: Duration) {
+        let _ = Probe::default().poll(&mut advance(duration));
+    }
+
     #[test]
     fn without_a_runtime_they_say_so() {
         assert!(panic_of(pause).contains("`mini::time::pause` was called on a thread that runs no"));
         assert!(panic_of(resume).contains("`mini::time::resume` was called on a thread that runs no"));
-        assert!(panic_of(|| drop(advance(MS))).contains("`mini::time::advance` was called on a"));
+        let text = panic_of(|| poll_advance(MS));
+        assert!(text.contains("was polled on a thread that runs no") && text.contains(file!()), "{text}");
     }
 
     #[test]
@@ -214,11 +221,11 @@ mod tests {
         let entered = enter(&real);
         assert!(panic_of(pause).contains("cannot be paused"));
         assert!(panic_of(resume).contains("cannot be paused"));
-        assert!(panic_of(|| drop(advance(MS))).contains("cannot be paused"));
+        assert!(panic_of(|| poll_advance(MS)).contains("cannot be paused"));
         drop(entered);
         let running = Timers::new(Clock::pausable(false), Waker::noop().clone());
         let _entered = enter(&running);
-        assert!(panic_of(|| drop(advance(MS))).contains("pause it before moving it"));
+        assert!(panic_of(|| poll_advance(MS)).contains("pause it before moving it"));
     }
 
     #[test]
@@ -234,6 +241,16 @@ mod tests {
         assert_eq!((start.elapsed(), sleeper.wakes(), probe.wakes()), (2 * MS, 1, 1));
         assert_eq!(probe.poll(&mut step), Poll::Ready(()));
         assert_eq!((start.elapsed(), bell.wakes()), (2 * MS, 0));
+    }
+
+    #[test]
+    fn an_advance_moves_the_clock_of_the_runtime_that_polls_it() {
+        let mut step = advance(MS);
+        let (timers, _) = paused_timers();
+        let _entered = enter(&timers);
+        let start = Instant::now();
+        assert_eq!(Probe::default().poll(&mut step), Poll::Pending);
+        assert_eq!(start.elapsed(), MS);
     }
 
     #[test]
@@ -264,16 +281,13 @@ mod tests {
         let _entered = enter(&timers);
         let probe = Probe::default();
         let last = Duration::from_nanos(u64::MAX - 1);
-        assert!(panic_of(|| drop(advance(Duration::MAX))).contains("further than 584 years"));
-        let mut late = advance(MS);
+        assert!(panic_of(|| poll_advance(Duration::MAX)).contains("further than 584 years"));
         for duration in [Duration::ZERO, last] {
             let mut step = advance(duration);
             assert_eq!(probe.poll(&mut step), Poll::Pending);
             assert_eq!(probe.poll(&mut step), Poll::Ready(()));
         }
-        assert!(panic_of(|| drop(advance(MS))).contains("further than 584 years"));
-        let late = panic::catch_unwind(panic::AssertUnwindSafe(|| Probe::default().poll(&mut late)));
-        let text = *late.expect_err("another one came before").downcast::<String>().unwrap();
+        let text = panic_of(|| poll_advance(MS));
         assert!(text.contains("further than 584 years") && text.contains(file!()), "{text}");
     }
 }

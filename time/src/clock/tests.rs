@@ -47,11 +47,10 @@ fn advance_goes_as_far_as_timers_do() {
     let clock = Clock::pausable(true);
     for too_far in [Duration::MAX, Duration::from_nanos(u64::MAX)] {
         assert_eq!(clock.advance(too_far), Err(ClockError::TooFar));
-        assert_eq!(clock.check_advance(too_far), Err(ClockError::TooFar));
     }
     assert_eq!(clock.now_nanos(), 0, "it has not moved");
     let last = Duration::from_nanos(u64::MAX - 1);
-    assert_eq!((clock.check_advance(last), clock.advance(last)), (Ok(()), Ok(())));
+    assert_eq!(clock.advance(last), Ok(()));
     assert_eq!(clock.now_nanos(), u64::MAX - 1);
     assert_eq!(clock.advance(Duration::ZERO), Ok(()));
     assert_eq!(clock.advance(Duration::from_nanos(1)), Err(ClockError::TooFar));
