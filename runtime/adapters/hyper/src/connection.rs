@@ -36,6 +36,10 @@ const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 /// own. A connection of HTTP/1 is its request: if it breaks off, that is an error. Between two requests it ends in
 /// order, whether the client closes it or is silent for longer than [`Limits::idle`].
 ///
+/// A client of HTTP/1 may close its side of the connection once it has sent its request, as `nc -N` does: it gets the
+/// answer. A client that is gone looks the same until something is written to it. So its request is not cancelled, and an
+/// answer that writes nothing for an hour keeps the connection for an hour.
+///
 /// # Examples
 ///
 /// ```
@@ -80,7 +84,7 @@ where
     });
     let mut server = auto::Builder::new(Executor::new());
     let idle = limits.idle.min(LONGEST);
-    server.http1().timer(HeadTimer(heads.clone())).header_read_timeout(idle);
+    server.http1().timer(HeadTimer(heads.clone())).header_read_timeout(idle).half_close(true);
     let mut http2 = server.http2();
     http2.timer(Timer::new()).keep_alive_interval(idle).keep_alive_timeout(idle);
 

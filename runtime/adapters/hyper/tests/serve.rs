@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::future::{pending, ready};
 use std::io::{self, ErrorKind};
+use std::net::Shutdown;
 use std::pin::Pin;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
@@ -52,6 +53,42 @@ fn a_unix_listener_is_served_too() {
             assert_eq!(server.await.unwrap().unwrap(), Report { finished: 1, failed: 0, cut: 0 });
             std::fs::remove_file(&path).unwrap();
         });
+    });
+}
+
+/// A client may end its side once it has asked, as `nc -N` does, and still reads the answer.
+#[test]
+fn a_client_that_sends_no_more_gets_its_answer() {
+    in_each_runtime(|| async {
+        let (begun, goes_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let (begins, go_on) = (begun.clone(), goes_on.clone());
+        let slow = async move || {
+            begins.notify_one();
+            go_on.notified().await;
+            "slow hello"
+        };
+        let router = hello().route("/slow", get(slow));
+        for (path, answer) in [("/", "\r\n\r\nhello"), ("/slow", "\r\n\r\nslow hello")] {
+            for close in ["Connection: close\r\n", ""] {
+                let listener = TcpListener::bind(ANY_PORT).await.unwrap();
+                let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+                let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\n{close}\r\n");
+                client.write_all(request.as_bytes()).await.unwrap();
+                client.shutdown(Shutdown::Write).unwrap(); // before the server reads
+                let (stop, stopped) = oneshot::channel::<()>();
+                let server = serve(listener, router.clone()).with_graceful_shutdown(stopped);
+                let server = mini::spawn(server.into_future());
+                if path == "/slow" {
+                    begun.notified().await;
+                    goes_on.notify_one();
+                }
+                let mut answered = String::new();
+                (&client).read_to_string(&mut answered).await.unwrap();
+                assert!(answered.ends_with(answer), "{path}, {close:?}: {answered:?}");
+                drop(stop);
+                assert_eq!(server.await.unwrap().unwrap(), Report { finished: 1, failed: 0, cut: 0 });
+            }
+        }
     });
 }
 
