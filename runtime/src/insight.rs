@@ -57,11 +57,13 @@ use seen::{Seen, SeenTask};
 /// and wait at one line, what they wait for and where; then what cannot end by itself. Many tasks whose names differ in
 /// numbers alone, such as `conn 17`, are one group, `conn *`. [`to_json`](Self::to_json) is for programs.
 ///
-/// - *CIRCLE*: tasks that wait for each other. That is a deadlock, unless one of them waits for something else too,
-///   as a [`race!`](crate::race) does, or a [`scope!`](crate::scope) with a child that sleeps. If the second of two dumps says that none of them has gone on since the first,
-///   it most likely is. Followed are joins, and the holders of a [`Mutex`](crate::sync::Mutex) and of the right to
-///   fill a [`OnceCell`](crate::sync::OnceCell).
-/// - *MAYBE A CIRCLE*: tasks of which each waits for nothing but what the next one has used last: the only sender of a
+/// - *CIRCLE*: tasks that join each other. That is a deadlock, unless one of them waits for something else too,
+///   as a [`race!`](crate::race) does, or a [`scope!`](crate::scope) with a child that sleeps. If the second of two
+///   dumps says that none of them has gone on since the first, it most likely is.
+/// - *MAYBE A CIRCLE*, of locks: each task joins the next, or waits for a [`Mutex`](crate::sync::Mutex), or the right to
+///   fill a [`OnceCell`](crate::sync::OnceCell), that the next one took. That is a deadlock as above, unless the future
+///   that took the lock has gone to another task since: a program may poll a future in one task, and spawn it as another.
+/// - *MAYBE A CIRCLE*, of others: each task waits for nothing but what the next one has used last: the only sender of a
 ///   channel, a receiver, an owned guard, of which the task may have given it away since; an
 ///   [`RwLock`](crate::sync::RwLock) or a [`Semaphore`](crate::sync::Semaphore), of which somebody else may have the
 ///   rest. Two tasks with nothing to do that answer each other look like that, too.
@@ -201,11 +203,6 @@ struct Held {
 }
 
 impl Held {
-    /// Whether a lock was handed to a future that has not been polled since.
-    fn is_unseen(self) -> bool {
-        !matches!(self.kind, SyncKind::Send | SyncKind::Receive) && self.holder.number > 0
-    }
-
     fn of(wait: LastWait, holder: Holder) -> Option<Self> {
         match wait {
             LastWait::Known(wait) => match wait.reason() {
@@ -263,7 +260,8 @@ impl Dump {
         })
     }
 
-    /// The circles of tasks, see [`Dump`], by their ids. A future of a `block_on` has none, so it is left out.
+    /// The circles of joins and locks, see [`Dump`], by the ids of their tasks. A future of a `block_on` has none, so it
+    /// is left out.
     ///
     /// # Examples
     ///
@@ -292,7 +290,8 @@ impl Dump {
     }
 
     /// The dump as JSON (RFC 8259): an object with `runtime`, `flavour`, `up_seconds`, `has_ended`, `workers`, `tasks`,
-    /// `circles`, `possible_circles` and `blocking`. Fields may be added.
+    /// `circles` (of joins, and of locks if it has `over_locks`), `possible_circles` (of others) and `blocking`. Fields
+    /// may be added.
     ///
     /// # Examples
     ///

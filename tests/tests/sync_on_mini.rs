@@ -131,8 +131,8 @@ fn a_wait_for_a_lock_names_the_task_that_has_it() {
             (mini::task::id(), elapsed.to_string(), text)
         });
         let (id, elapsed, text) = task.await.unwrap();
-        assert!(elapsed.contains("Lock at ") && elapsed.ends_with(", held by this task itself"), "{elapsed}");
-        assert!(text.contains(&format!("held by task {id} at ")) && text.contains("sync_on_mini.rs:"), "{text}");
+        assert!(elapsed.contains("Lock at ") && elapsed.ends_with(", last taken by this task itself"), "{elapsed}");
+        assert!(text.contains(&format!("taken by task {id} at ")) && text.contains("sync_on_mini.rs:"), "{text}");
     });
 }
 
@@ -150,7 +150,7 @@ fn a_report_names_the_task_that_has_the_lock() {
         group.spawn_named("waiter", async move { drop(mutex.lock().await) });
         yield_now().await;
         let text = group.shutdown(Reason::Requested).await.to_string();
-        assert!(text.contains(&format!(", held by task {} (\"holder\")", holder.id())), "{text}");
+        assert!(text.contains(&format!(", last taken by task {} (\"holder\")", holder.id())), "{text}");
     });
 }
 

@@ -175,12 +175,12 @@ fn the_only_worker_of_a_runtime_is_seen_to_be_stuck() {
 }
 
 fn verdicts(browser: &mut Browser) {
-    let deadlock = "Deadlock: 2 tasks in a circle";
+    let deadlock = "Possible deadlock: 2 tasks in a circle";
     let held = "waits for Lock at runtime/console/examples/hang.rs:";
     has(
         browser,
         "verdict-list",
-        &[deadlock, held, "“transfer there”", "“transfer back”", " since runtime/console/examples/"],
+        &[deadlock, held, "“transfer there”", "“transfer back”", " at runtime/console/examples/"],
     );
     has(browser, "verdict-list", &["Worker ", " is stuck in one poll for ", "“resize”"]);
     has(browser, "verdict-list", &["Lost: 1 task, waiting, and nobody is left to wake it", "“forgotten”"]);

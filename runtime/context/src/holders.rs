@@ -1,5 +1,8 @@
-//! The holders of what tasks wait for: of each lock with a waiting task, the task that has it now; of a channel, what
+//! The holders of what tasks wait for: of each lock with a waiting task, the task that took it last; of a channel, what
 //! is known of its other end.
+//!
+//! The task that has the lock now is not known. A guard moves with the future that took it, and a program may poll a
+//! future in one task and then spawn it as another. The guard itself is never polled.
 //!
 //! A task that waits is not polled when the lock goes from one task to another, so its [note](crate::Note) names the
 //! lock, and the code that prints the note looks the holder up here. Written by the lock, in its own critical section,
@@ -23,7 +26,7 @@ use crate::location::AtomicLocation;
 /// What is known of the one for whom tasks wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Holder {
-    /// The id of the task that has the lock, by [`taken`] if its guard may have gone to another task; or, also by
+    /// The id of the task that took the lock, by [`taken`] if its guard may have been given away by itself; or, also by
     /// that, of the one that has waited to receive from a channel, or has sent by its only sender. 0 if that is not
     /// known.
     pub task: u64,
@@ -131,17 +134,17 @@ const CHANNELS: usize = 512;
 static HOLDERS: [Set; LOCKS] = [const { Set::new() }; LOCKS];
 static ENDS: [Set; CHANNELS] = [const { Set::new() }; CHANNELS];
 
-/// Set in the id of a holder whose guard may have been given to another task.
+/// Set in the id of a holder whose guard may have been given to another task by itself.
 const TAKEN: u64 = 1 << 46;
 
-/// The id of a holder whose guard may have been given to another task, or whose permit to more than one.
+/// The id of a holder whose guard may have been given to another task by itself, or whose permit to more than one.
 #[must_use]
 #[inline]
 pub fn taken(task: u64) -> u64 {
     if task == 0 { 0 } else { task | TAKEN }
 }
 
-/// The task of a holder, and whether it is known to be the one that still has the guard.
+/// The task of a holder, and whether its guard can go to another task only together with the future that took it.
 #[must_use]
 pub fn untaken(holder: u64) -> (u64, bool) {
     (holder & !TAKEN, holder & TAKEN == 0)

@@ -84,7 +84,7 @@ pub enum Reason {
     JoinSet(u64),
     /// For its worker to have nothing else to do.
     Idle,
-    /// For a lock or channel; with the id of the task that has what it waits for, 0 if that is not known,
+    /// For a lock or channel; with the id of the task that took what it waits for, 0 if that is not known,
     /// [`ITSELF`](crate::ITSELF) if it is the task itself. See also [`taken`](crate::taken).
     Sync(SyncKind, u64),
     /// For a lock at that address, whose [`holder`](crate::holder) is to be looked up when the wait is told.

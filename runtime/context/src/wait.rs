@@ -55,7 +55,7 @@ const HOLDER: u64 = (1 << HOLDER_BITS) - 1;
 /// In the value of a wait for a lock: below the kind is its address.
 const KEYED: u64 = 1 << (KIND_SHIFT - 2);
 
-/// In place of the id of a task, in a [`Reason::Sync`]: the task waits for what it holds itself.
+/// In place of the id of a task, in a [`Reason::Sync`]: the task waits for what it took itself.
 pub const ITSELF: u64 = HOLDER;
 
 impl Wait {
@@ -378,17 +378,18 @@ impl fmt::Display for Note {
             Reason::Idle => write!(f, "Idle worker at {location}"),
             Reason::Cancel => write!(f, "Cancellation at {location}"),
             Reason::Sync(kind, 0) | Reason::SyncAt(kind, _) => write!(f, "{kind:?} at {location}"),
-            Reason::Sync(kind, ITSELF) => write!(f, "{kind:?} at {location}, held by this task itself"),
             Reason::Sync(kind, holder) => {
-                let (task, is_certain) = untaken(holder);
-                let held = match (kind, is_certain) {
-                    (SyncKind::Send, _) => "last received",
-                    (SyncKind::Receive, _) => "last sent",
-                    (_, true) => "held",
-                    (_, false) => "last taken",
+                let used = match kind {
+                    SyncKind::Send => "received",
+                    SyncKind::Receive => "sent",
+                    _ => "taken",
                 };
-                write!(f, "{kind:?} at {location}, {held} by ")?;
-                if is_main(task) { f.write_str("the main task") } else { write!(f, "task {task}") }
+                write!(f, "{kind:?} at {location}, last {used} by ")?;
+                match untaken(holder).0 {
+                    _ if holder == ITSELF => f.write_str("this task itself"),
+                    task if is_main(task) => f.write_str("the main task"),
+                    task => write!(f, "task {task}"),
+                }
             }
         }
     }

@@ -3,9 +3,12 @@
 //! A task that waits has one edge at most, to the task that it joins or that has what it waits for. So a walk along the
 //! edges ends, or comes back to where it was.
 //!
-//! Some edges are sure: a join, the guard of a mutex that cannot have been given away. Others are what was seen last:
-//! which task has sent by the only sender of a channel, has received, or has taken a permit. Circles with some of these
-//! are possible ones, if none of its tasks waits for something else too.
+//! Some edges are strong: a join, which is certain, and a guard that leaves its task only together with the future that
+//! took it, which is rare. Others are what was seen last: which task has sent by the only sender of a channel, has
+//! received, or has taken a permit. Circles with some of these are possible ones, if none of its tasks waits for
+//! something else too.
+//!
+//! Rejected: to follow that future. It is polled as a part of some task, and its guard is never polled.
 
 use mini_context::{ITSELF, Reason, untaken};
 
@@ -19,7 +22,7 @@ pub(super) type Circle = Vec<u64>;
 struct Edge {
     from: u64,
     to: u64,
-    is_sure: bool,
+    is_strong: bool,
 }
 
 /// No edge.
@@ -27,14 +30,14 @@ const NONE: u32 = u32::MAX;
 
 /// The circles among those that wait, by their ids.
 pub(super) fn circles(waits: impl Iterator<Item = (u64, LastWait)>) -> Vec<Circle> {
-    let edges = waits.filter_map(edge).filter(|edge| edge.is_sure);
+    let edges = waits.filter_map(edge).filter(|edge| edge.is_strong);
     ids(circles_of(edges.collect()))
 }
 
 /// The possible circles among those that wait, and for nothing else.
 pub(super) fn possible_circles(waits: impl Iterator<Item = (u64, LastWait)>) -> Vec<Circle> {
     let mut circles = circles_of(waits.filter_map(edge).collect());
-    circles.retain(|circle| !circle.iter().all(|edge| edge.is_sure));
+    circles.retain(|circle| !circle.iter().all(|edge| edge.is_strong));
     ids(circles)
 }
 
@@ -84,9 +87,9 @@ fn circle(start: u32, edges: &[Edge], next: &[u32]) -> Vec<Edge> {
     rest.map(|at| edges[at as usize]).collect()
 }
 
-/// For which task the task `from` waits, if that is sure.
-pub(super) fn sure_target(from: u64, wait: LastWait) -> Option<u64> {
-    edge((from, wait)).filter(|edge| edge.is_sure).map(|edge| edge.to)
+/// For which task the task `from` waits, if that edge is strong.
+pub(super) fn strong_target(from: u64, wait: LastWait) -> Option<u64> {
+    edge((from, wait)).filter(|edge| edge.is_strong).map(|edge| edge.to)
 }
 
 /// From a task that waits to that for which it does.
@@ -95,12 +98,12 @@ fn edge((from, wait): (u64, LastWait)) -> Option<Edge> {
     if wait.is_timed() {
         return None; // which ends by itself
     }
-    let (to, is_sure) = match wait.reason() {
+    let (to, is_strong) = match wait.reason() {
         Reason::Join(to) => (to, true),
         Reason::Sync(_, 0) => return None,
         Reason::Sync(_, ITSELF) => (from, true),
         Reason::Sync(_, holder) => untaken(holder),
         _ => return None,
     };
-    Some(Edge { from, to, is_sure })
+    Some(Edge { from, to, is_strong })
 }

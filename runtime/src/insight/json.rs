@@ -191,6 +191,9 @@ fn circle(text: &mut String, dump: &Dump, circle: &Circle) {
     if circle.iter().any(|&task| dump.has_beside(task)) {
         fields.value("waits_for_more", true);
     }
+    if dump.is_over_locks(circle) {
+        fields.value("over_locks", true);
+    }
     if let Some(least) = dump.lasts(circle) {
         fields.value("unchanged_seconds", least.as_secs_f64());
     }
@@ -295,9 +298,8 @@ fn put_wait(text: &mut String, wait: LastWait) {
                     (0, _) => {}
                     (_, (task, _)) if kind == SyncKind::Send => inner.value("last_received_by", Id(task)),
                     (_, (task, _)) if kind == SyncKind::Receive => inner.value("last_sent_by", Id(task)),
-                    (ITSELF, _) => inner.value("holder", "\"itself\""),
-                    (_, (task, true)) => inner.value("holder", Id(task)),
-                    (_, (task, false)) => inner.value("last_taken_by", Id(task)),
+                    (ITSELF, _) => inner.value("last_taken_by", "\"itself\""),
+                    (_, (task, _)) => inner.value("last_taken_by", Id(task)),
                 }
             }
         }

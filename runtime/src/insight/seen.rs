@@ -204,11 +204,11 @@ impl Seen {
     }
 
     /// Tasks that wait for one lock are as a rule met one after the other: its holder is noted at the first of them, if
-    /// it is sure.
+    /// it is not one that may have given it away.
     #[inline]
     fn note_holder(&mut self, holder: Holder) {
-        let (task, is_sure) = untaken(holder.task);
-        if task != 0 && is_sure && self.holders.last() != Some(&task) {
+        let (task, is_kept) = untaken(holder.task);
+        if task != 0 && is_kept && self.holders.last() != Some(&task) {
             self.holders.push(task);
         }
     }

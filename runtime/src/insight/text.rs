@@ -3,16 +3,13 @@
 use std::fmt::{self, Write};
 use std::time::Duration;
 
-use mini_context::{Holder, Reason, SyncKind, is_main};
+use mini_context::{Holder, SyncKind, is_main};
 
 use super::circles::Circle;
 use super::line::{Line, lines};
 use super::{Doing, Dump, DumpedTask, Held, Job, Main, Run, Worker};
 use crate::blocking::Origin;
 use crate::task::{Beside, LastWait, Standing};
-
-/// A thread that is about to wake a task may be without its CPU for as long.
-const A_WAKE: Duration = Duration::from_secs(1);
 
 impl fmt::Display for Dump {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -121,7 +118,11 @@ impl Dump {
 
     fn verdicts(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for circle in self.all_circles() {
-            writeln!(f, "  CIRCLE: each of these waits for the next{}", self.since(circle))?;
+            let each = match self.is_over_locks(circle) {
+                true => "MAYBE A CIRCLE: each of these waits for the next, or for a lock that it took",
+                false => "CIRCLE: each of these waits for the next",
+            };
+            writeln!(f, "  {each}{}", self.since(circle))?;
             self.circle(f, circle)?;
         }
         for circle in self.possible_circles() {
@@ -156,16 +157,16 @@ impl Dump {
         circle.iter().map(waits).min().flatten()
     }
 
+    /// `true` if a task of the circle waits for a lock. The guard may have moved to another task with its future, or the
+    /// lock has just been granted to a task that was not polled since.
+    pub(super) fn is_over_locks(&self, circle: &Circle) -> bool {
+        circle.iter().any(|&id| self.wait_in(id).joins().is_none())
+    }
+
     /// Whether a task of a circle waits for something else too.
     pub(super) fn has_beside(&self, task: u64) -> bool {
         let main = || self.mains().any(|main| main.id == task && main.has_beside);
         self.task(task).map_or_else(main, |task| task.has_beside)
-    }
-
-    /// Whether a task of a circle waits for what was handed to another, which does not know it yet.
-    fn is_for_unseen(&self, task: u64) -> bool {
-        let main = || self.mains().find(|main| main.id == task).and_then(|main| Held::of(main.wait, main.holder?));
-        self.task(task).map_or_else(main, DumpedTask::held).is_some_and(Held::is_unseen)
     }
 
     /// What a task of a circle waits for.
@@ -177,29 +178,23 @@ impl Dump {
 
     /// Whether that is how `#[mini::main]` waits for its body, which is a task.
     fn is_for_main(&self, wait: LastWait) -> bool {
-        match wait {
-            LastWait::Known(wait) => match wait.reason() {
-                Reason::Join(id) => self.task(id).is_some_and(|task| task.name() == Some("main")),
-                _ => false,
-            },
-            _ => false,
-        }
+        wait.joins().and_then(|id| self.task(id)).is_some_and(|task| task.name() == Some("main"))
     }
 
     /// How sure it is that a circle is a deadlock.
     fn since(&self, circle: &Circle) -> String {
-        match self.lasts(circle) {
-            Some(least) if circle.iter().any(|&id| self.has_beside(id)) => {
-                let least = Rounded(least);
-                format!("; none has gone on for {least}: a deadlock, unless one waits for something else too")
-            }
-            Some(least) if least < A_WAKE && circle.iter().any(|&id| self.is_for_unseen(id)) => {
-                let least = Rounded(least);
-                format!("; none has gone on for {least}: a deadlock, unless the lock has just been handed over")
-            }
-            Some(least) => format!("; none has gone on for {}: a deadlock, most likely", Rounded(least)),
-            _ if self.virtual_time.is_some() => "; a deadlock, unless one waits for something else too".to_owned(),
-            _ => "; a deadlock, unless one waits for something else too: another dump will show".to_owned(),
+        let lasts = self.lasts(circle);
+        let waits_for_more = lasts.is_none() || circle.iter().any(|&id| self.has_beside(id));
+        let sure = match (waits_for_more, self.is_over_locks(circle)) {
+            (false, false) => "most likely",
+            (false, true) => "unless a lock has been handed on",
+            (true, false) => "unless one waits for something else too",
+            (true, true) => "unless one waits for something else too, or a lock has been handed on",
+        };
+        match lasts {
+            Some(least) => format!("; none has gone on for {}: a deadlock, {sure}", Rounded(least)),
+            None if self.virtual_time.is_some() => format!("; a deadlock, {sure}"),
+            None => format!("; a deadlock, {sure}: another dump will show"),
         }
     }
 }
@@ -347,10 +342,9 @@ impl fmt::Display for Since {
         let Some(line) = holder.location else { return Ok(()) };
         match kind {
             SyncKind::Receive => Ok(()),
-            SyncKind::Send if !has_task => write!(f, ", last received at {line}"),
-            SyncKind::Send => write!(f, " at {line}"),
-            _ if !has_task => write!(f, ", taken at {line}"), // by no task
-            _ => write!(f, " since {line}"),
+            _ if has_task => write!(f, " at {line}"),
+            SyncKind::Send => write!(f, ", last received at {line}"),
+            _ => write!(f, ", taken at {line}"), // by no task
         }
     }
 }
@@ -392,7 +386,7 @@ impl fmt::Display for Ends {
                 write!(f, "; {} {are} left, last made at {line}", Counted(number as usize, "sender"))
             }
             (SyncKind::Receive, None) => Ok(()),
-            _ if self.0.is_some_and(Held::is_unseen) => f.write_str(", for a future that has not been polled since"),
+            _ if number > 0 => f.write_str(", for a future that has not been polled since"),
             _ => Ok(()),
         }
     }

@@ -77,7 +77,8 @@ pub enum WarningKind {
     LateTimer,
     /// A task waits, and nobody is left who could wake it.
     LostTask,
-    /// Tasks wait for each other in a circle, and none has gone on for a second.
+    /// Tasks join each other in a circle, and none has gone on for a second; or for five, where one may wait for
+    /// something else too, or for a lock that the next one took.
     Deadlock,
     /// Nothing can wake the future of a `block_on`, or only another thread could; or timers of a paused clock have
     /// fired for long, and it was not polled.

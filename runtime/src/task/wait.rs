@@ -207,6 +207,17 @@ impl LastWait {
         }
     }
 
+    /// The task that it joins, if it does.
+    pub(crate) fn joins(self) -> Option<u64> {
+        match self {
+            Self::Known(wait) => match wait.reason() {
+                Reason::Join(task) => Some(task),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
     /// What `notes` say of a poll of `task` that was pending.
     pub(super) fn of(notes: Notes, task: u64) -> Self {
         Wait::of(notes).map_or(Self::Unknown, Self::Known).resolve(task)

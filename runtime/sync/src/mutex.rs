@@ -23,7 +23,7 @@ use crate::permits::{self, Acquire, Claim, Permits, Source};
 /// Fair: waiting tasks are served first come, first served. A panic releases the lock and does not poison it. If no
 /// guard is held across an `.await`, a [`std::sync::Mutex`] is the faster choice.
 ///
-/// `{:?}` says which task holds it, and since which line.
+/// `{:?}` says which task took it, and at which line.
 ///
 /// # Examples
 ///
@@ -189,7 +189,7 @@ impl<T: ?Sized + fmt::Debug> fmt::Debug for Mutex<T> {
         let mut debug = f.debug_struct("Mutex");
         let holder = self.with(|permits| permits.last().filter(|_| permits.free() == 0));
         match (holder, self.try_lock()) {
-            (Some(holder), Err(_)) => debug.field("value", &format_args!("<held {holder}>")),
+            (Some(holder), Err(_)) => debug.field("value", &format_args!("<taken {holder}>")),
             (_, Ok(guard)) => debug.field("value", &&*guard),
             (None, Err(_)) => debug.field("value", &format_args!("<held>")),
         };

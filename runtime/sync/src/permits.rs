@@ -5,7 +5,7 @@
 //! waiter, who keeps what is already there for it, so a wait for many permits is not overtaken by waits for few. A
 //! permit is handed over before its new owner runs: nobody can take it in between.
 //!
-//! The last claim is kept: the task and the line that took or were granted permits last. Of a mutex it is the holder.
+//! The last claim is kept: the task and the line that took or were granted permits last.
 //!
 //! [`Acquire`] is the future of all of them. It tries under the lock; if it must wait it clones the waker without the
 //! lock, and tries again before it joins the list.

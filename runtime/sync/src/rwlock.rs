@@ -300,7 +300,7 @@ impl<T: ?Sized + fmt::Debug> fmt::Debug for RwLock<T> {
         });
         match (holder, taken) {
             (_, Ok(())) => debug.field("value", &&*RwLockReadGuard::new(self)),
-            (Some(holder), Err(_)) => debug.field("value", &format_args!("<held {holder}>")),
+            (Some(holder), Err(_)) => debug.field("value", &format_args!("<taken {holder}>")),
             (None, Err(_)) => debug.field("value", &format_args!("<held>")),
         };
         debug.finish()

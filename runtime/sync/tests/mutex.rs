@@ -116,7 +116,7 @@ fn debug_shows_the_value_or_the_holder() {
     assert_eq!(format!("{mutex:?}"), "Mutex { value: [1] }");
     let line = line!() + 1;
     let guard = now(mutex.lock());
-    assert_eq!(format!("{mutex:?}"), format!("Mutex {{ value: <held at {}:{line}:27> }}", file!()));
+    assert_eq!(format!("{mutex:?}"), format!("Mutex {{ value: <taken at {}:{line}:27> }}", file!()));
     assert_eq!(format!("{guard:?}"), "[1]");
 }
 

@@ -256,7 +256,7 @@ fn debug_shows_the_value_or_the_holder() {
     let lock = RwLock::new(1);
     assert_eq!(format!("{lock:?}"), "RwLock { value: 1 }");
     let guard = now(lock.write());
-    assert!(format!("{lock:?}").starts_with("RwLock { value: <held at "), "{lock:?}");
+    assert!(format!("{lock:?}").starts_with("RwLock { value: <taken at "), "{lock:?}");
     drop(guard);
 }
 

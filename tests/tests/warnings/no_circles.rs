@@ -134,6 +134,27 @@ fn a_child_that_waits_for_what_a_sleeping_sibling_holds_is_no_deadlock() {
     assert_eq!(warnings.iter().map(|warning| warning.to_string()).collect::<Vec<_>>(), [""; 0]);
 }
 
+/// A future that has a lock is polled in one task and then spawned as another, while the first waits for that lock.
+#[test]
+fn a_lock_that_went_to_another_task_with_its_future_is_in_no_deadlock() {
+    let (runtime, warnings) = warned(Builder::new_multi_thread().worker_threads(2));
+    let task = runtime.spawn(async {
+        let lock = Arc::new(Mutex::new(()));
+        let mine = lock.clone();
+        let mut holds = Box::pin(async move {
+            let _held = mine.lock().await;
+            mini::time::sleep(Duration::from_secs(3)).await; // real time, for two walks of the watcher
+        });
+        mini::time::timeout(Duration::from_millis(10), &mut holds).await.unwrap_err();
+        mini::spawn(holds);
+        mini::task::yield_now().await;
+        drop(lock.lock().await); // in a poll that has not polled the other future
+    });
+    runtime.block_on(task).unwrap();
+    drop(runtime);
+    assert_eq!(warnings.iter().map(|warning| warning.to_string()).collect::<Vec<_>>(), [""; 0]);
+}
+
 /// A main task is given the lock for which it waits, while another task waits for it too; then it is in one poll for
 /// three seconds, or the task is that was before it.
 #[test]

@@ -6,8 +6,7 @@ function edges() {
   const add = (from, wait) => {
     const to = otherOf(wait);
     if (to === undefined) return;
-    const isSure = wait.task !== undefined || wait.holder !== undefined;
-    found.set(from, { to: to === "itself" ? from : to, isSure, wait });
+    found.set(from, { to: to === "itself" ? from : to, isSure: wait.task !== undefined, wait });
   };
   for (const task of last.dump.tasks ?? []) add(task.id, task.waits_for);
   for (const worker of last.dump.workers) {

@@ -54,7 +54,7 @@ function stuck(worker, at, up) {
 
 /// The task for which one waits, be it sure or not.
 const otherOf = wait =>
-  wait?.task ?? wait?.holder ?? wait?.last_taken_by ?? wait?.last_sent_by ?? wait?.last_received_by;
+  wait?.task ?? wait?.last_taken_by ?? wait?.last_sent_by ?? wait?.last_received_by;
 
 /// What a task waits for, in words.
 function what(task) {
@@ -62,7 +62,7 @@ function what(task) {
   if (!wait) return task.state;
   let text = wait.text === "unknown" ? "something that mini does not know" : wait.text;
   const hasTask = otherOf(wait) !== undefined;
-  if (task.taken_at) text += hasTask ? ` since ${task.taken_at}` : `, taken at ${task.taken_at}`;
+  if (task.taken_at) text += hasTask ? ` at ${task.taken_at}` : `, taken at ${task.taken_at}`;
   if (task.received_at) text += hasTask ? ` at ${task.received_at}` : `, last received at ${task.received_at}`;
   if (task.is_unpolled_since) text += ", for a future that has not been polled since";
   if (task.capacity !== undefined) text += `; full: ${count(task.capacity)} of ${count(task.capacity)}`;

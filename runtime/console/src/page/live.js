@@ -23,10 +23,8 @@ function showDetail() {
     rows.push([task.state === "lost" ? "Last wait" : "Waits for", words(what(task))]);
   }
   if (tasks.has(to) && to !== detail) {
-    const { task: joined, holder, last_taken_by: taker, last_sent_by: sender } = task.waits_for;
-    const names = [
-      [joined, "Joins"], [holder, "Held by"], [taker, "Last taken by"], [sender, "Last sent by"], [to, "Received by"],
-    ];
+    const { task: joined, last_taken_by: taker, last_sent_by: sender } = task.waits_for;
+    const names = [[joined, "Joins"], [taker, "Last taken by"], [sender, "Last sent by"], [to, "Received by"]];
     rows.push([names.find(([id]) => id !== undefined)[1], taskLink(to)]);
   }
   rows.push(["Polls", `${count(task.polls)}, ${rate(known.rate)} a second`]);

@@ -44,10 +44,13 @@ function showVerdicts() {
   const { dump } = last, found = [];
   if (dump.shortage) found.push([["shortage"], `No file descriptor is free: ${dump.shortage}`]);
   if (dump.has_ended) found.push([["end"], "The runtime shuts down, or has ended"]);
-  for (const { tasks: ids, waits_for_more: isUnsure, unchanged_seconds: seconds } of dump.circles.slice(0, LISTED)) {
-    const sure = !isUnsure && (seconds ?? 0) >= 1;
-    const title = sure ? `Deadlock: ${plural(ids.length, "task")} in a circle, each waits for the next`
-      : `Circle: each of these waits for the next; a deadlock, unless one waits for something else too`;
+  for (const circle of dump.circles.slice(0, LISTED)) {
+    const { tasks: ids, over_locks: overLocks } = circle;
+    const isUnsure = circle.waits_for_more || !(circle.unchanged_seconds >= 1);
+    const doubts = [isUnsure && "one waits for something else too", overLocks && "a lock has been handed on"];
+    const unless = doubts.filter(doubt => doubt).join(", or ");
+    const title = `${unless ? "Possible deadlock" : "Deadlock"}: ${plural(ids.length, "task")} in a circle, ` +
+      `each waits for the next${overLocks ? ", or for a lock that it took" : ""}` + (unless && `; none if ${unless}`);
     const lines = ids.slice(0, 2 * LISTED).map(id => {
       const task = waitOf(id), waited = task?.unchanged_seconds;
       const lasts = waited ? `, for at least ${time(waited)}` : "";

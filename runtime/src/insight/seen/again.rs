@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::mem;
 
 use super::{CHANGED, Seen, SeenTask};
-use crate::insight::circles::{circles, sure_target};
+use crate::insight::circles::{circles, strong_target};
 use crate::scheduler::core::Core;
 use crate::task::{LastWait, Place, Sight, Standing, Task};
 
@@ -53,10 +53,10 @@ impl Seen {
         let is_holder = |id: u64| holders.binary_search(&id).is_ok();
         let task_waits = |task: &SeenTask| {
             let id = task.sight.id.get(); // first: as a rule it is none
-            is_holder(id) && task.waits().is_some_and(|wait| sure_target(id, wait).is_some())
+            is_holder(id) && task.waits().is_some_and(|wait| strong_target(id, wait).is_some())
         };
         self.tasks.iter().any(task_waits)
-            || mains.iter().any(|&(id, wait)| is_holder(id) && sure_target(id, wait).is_some())
+            || mains.iter().any(|&(id, wait)| is_holder(id) && strong_target(id, wait).is_some())
     }
 
     /// Calls `f` with those of the tasks at `places`, which are in order, that have not ended.

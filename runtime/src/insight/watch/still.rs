@@ -81,9 +81,10 @@ impl Mains {
         self.0.iter().filter(|main| main.besides != Besides::Noted).filter_map(|main| Some((main.id, main.wait?)))
     }
 
-    /// Whether that one may wait for something else, known or not.
-    pub(super) fn has_beside(&self, id: u64) -> bool {
-        self.0.iter().any(|main| main.id == id && main.besides != Besides::Nothing)
+    /// `true` if that main task joins a task, and cannot wait for anything else.
+    pub(super) fn joins_alone(&self, id: u64) -> bool {
+        let joins = |main: &Main| main.wait.and_then(LastWait::joins).is_some();
+        self.0.iter().any(|main| main.id == id && main.besides == Besides::Nothing && joins(main))
     }
 
     pub(super) fn polls_of(&self, id: u64) -> Option<u32> {
@@ -96,8 +97,7 @@ impl Mains {
 
     /// Whether one waits for that task to end.
     pub(super) fn join(&self, task: u64) -> bool {
-        let joins = |wait: LastWait| matches!(wait, LastWait::Known(wait) if wait.reason() == Reason::Join(task));
-        self.0.iter().filter_map(|main| main.wait).any(joins)
+        self.0.iter().any(|main| main.wait.and_then(LastWait::joins) == Some(task))
     }
 
     /// Tells of those that nothing can wake, now and `before`. One that waits for nothing of mini's may be there to

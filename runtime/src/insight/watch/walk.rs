@@ -80,7 +80,7 @@ struct SeenCircle {
     first: Option<Source>,
     polls: Polls,
     text: String,
-    /// None of them has a waker anywhere else.
+    /// None of them has a waker anywhere else, nor waits for a lock, whose guard may have gone to another task.
     is_certain: bool,
     /// When the first walk was that has seen it.
     since: Instant,
@@ -227,8 +227,11 @@ impl SeenCircle {
     }
 
     fn new(circle: Circle, task: impl Fn(u64) -> Option<DumpedTask>, mains: &Mains, now: Instant) -> Self {
-        let has_beside = |&id: &u64| task(id).map_or_else(|| mains.has_beside(id), |task| task.has_beside);
-        let is_certain = !circle.iter().any(has_beside);
+        let joins_alone = |&id: &u64| match task(id) {
+            Some(task) => !task.has_beside && task.waits().is_some_and(|wait| wait.joins().is_some()),
+            None => mains.joins_alone(id),
+        };
+        let is_certain = circle.iter().all(joins_alone);
         let polls_of = |id| task(id).map(|task| task.polls()).or_else(|| mains.polls_of(id));
         let mut polls: Vec<(u64, u32)> = circle.iter().filter_map(|&id| Some((id, polls_of(id)?))).collect();
         polls.sort_unstable();
@@ -244,8 +247,8 @@ impl SeenCircle {
         Self { circle, first, polls: Polls(polls), text, is_certain, since: now }
     }
 
-    /// Whether it has lasted since the walk `before`; or for long, if what one of them may wait for beside is not
-    /// known: the waker may be one that is left over.
+    /// `true` if the circle has lasted since the walk `before`, or for long if it is not certain. A waker elsewhere may be
+    /// left over, or wake one of the tasks; a lock that one of them took may be another task's now.
     fn is_told(&self, before: &Walk) -> bool {
         let has_lasted = || self.is_certain || self.since.elapsed() >= STILL;
         before.find(&self.circle, &self.polls).is_some() && has_lasted()
@@ -257,8 +260,14 @@ impl SeenCircle {
             None => voice.find(self.circle[0]),
         };
         voice.say(WarningKind::Deadlock, &subject, || {
-            let unless = if self.is_certain { "" } else { ", and for nothing else that is known" };
-            format!("most likely, as each of these waits for the next{unless}: {}", self.text)
+            let why = match self.is_certain {
+                true => "most likely, as each of these waits for the next",
+                false => {
+                    "possible, as each of these waits for the next, or for a lock that it took, and for nothing else \
+                     that is known"
+                }
+            };
+            format!("{why}: {}", self.text)
         });
     }
 }

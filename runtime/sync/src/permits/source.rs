@@ -11,7 +11,7 @@ pub(crate) trait Source {
     /// What waiting for its permits is called.
     const KIND: SyncKind;
 
-    /// Whether nobody else can have what was taken: it is all there is, and cannot leave its task.
+    /// Whether nobody else can have what was taken: it is all there is, and cannot leave the future that took it.
     const IS_EXCLUSIVE: bool = matches!(Self::KIND, SyncKind::Lock | SyncKind::Once);
 
     fn with<R>(&self, f: impl FnOnce(&mut Permits) -> R) -> R;
@@ -61,7 +61,7 @@ impl<S: Source + ?Sized> Source for &S {
 
 impl<S: Source + ?Sized> Source for Arc<S> {
     const KIND: SyncKind = S::KIND;
-    const IS_EXCLUSIVE: bool = false; // the guard may go to another task
+    const IS_EXCLUSIVE: bool = false; // the guard may go anywhere
 
     #[inline]
     fn with<R>(&self, f: impl FnOnce(&mut Permits) -> R) -> R {
