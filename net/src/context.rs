@@ -1,11 +1,14 @@
-//! The runtime that this thread works for: its reactor, and its pool of threads that may block.
+//! The runtime that this thread works for: its reactor, its pool of threads that may block, and its clock.
 //!
 //! The runtime sets it ([`enter`]); the leaf futures of this crate read it, once for each registration.
 
 use std::cell::RefCell;
 use std::fmt;
 use std::marker::PhantomData;
+use std::panic::Location;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::primitives::thread_local;
 use crate::reactor::Reactor;
@@ -14,6 +17,11 @@ use crate::reactor::Reactor;
 ///
 /// If the pool drops the closure without running it, the task that waits for its result gets an error.
 pub type Blocking = Arc<dyn Fn(Box<dyn FnOnce() + Send>) + Send + Sync>;
+
+/// Makes a future that is ready when the duration is over by the runtime's clock, on behalf of the call at the location.
+///
+/// If the runtime shuts down before, or the future is polled outside of a runtime, it is ready early.
+pub type Delay = fn(&'static Location<'static>, Duration) -> Pin<Box<dyn Future<Output = ()> + Send + Sync>>;
 
 /// Dropping this makes the previous runtime the thread's own again.
 ///
@@ -28,29 +36,31 @@ pub struct EnterGuard {
 struct Current {
     reactor: Reactor,
     blocking: Blocking,
+    delay: Delay,
 }
 
 thread_local! {
     static CURRENT: RefCell<Option<Current>> = const { RefCell::new(None) };
 }
 
-/// Makes this thread's sockets use `reactor` and `blocking` until the guard is dropped.
+/// Makes this thread's sockets use `reactor`, `blocking` and `delay` until the guard is dropped.
 ///
 /// # Examples
 ///
 /// ```
 /// use std::sync::Arc;
-/// use mini_net::{Blocking, Reactor, enter};
+/// use mini_net::{Blocking, Delay, Reactor, enter};
 ///
 /// let reactor = Reactor::new()?;
 /// let blocking: Blocking = Arc::new(|job| drop(std::thread::spawn(job)));
-/// let guard = enter(&reactor, &blocking);
+/// let delay: Delay = |_, _| Box::pin(std::future::ready(())); // a runtime has a better one
+/// let guard = enter(&reactor, &blocking, delay);
 /// // Sockets that have to wait in here register with `reactor`.
 /// drop(guard);
 /// # Ok::<(), std::io::Error>(())
 /// ```
-pub fn enter(reactor: &Reactor, blocking: &Blocking) -> EnterGuard {
-    let current = Current { reactor: reactor.clone(), blocking: Arc::clone(blocking) };
+pub fn enter(reactor: &Reactor, blocking: &Blocking, delay: Delay) -> EnterGuard {
+    let current = Current { reactor: reactor.clone(), blocking: Arc::clone(blocking), delay };
     let previous = replace(Some(current));
     EnterGuard { previous, stays_here: PhantomData }
 }
@@ -63,6 +73,11 @@ pub(crate) fn reactor() -> Option<Reactor> {
 /// The pool of the runtime this thread works for, if any.
 pub(crate) fn blocking() -> Option<Blocking> {
     current(|current| Arc::clone(&current.blocking))
+}
+
+/// The delays of the runtime this thread works for, if any.
+pub(crate) fn delay() -> Option<Delay> {
+    current(|current| current.delay)
 }
 
 /// Whether this thread works for a runtime.
@@ -109,12 +124,14 @@ mod tests {
         Arc::new(|_| {})
     }
 
+    const NO_DELAY: Delay = |_, _| Box::pin(std::future::ready(()));
+
     #[test]
     fn contexts_nest_and_are_restored() {
         assert!(reactor().is_none());
         let (outer, inner) = (Reactor::new().unwrap(), Reactor::new().unwrap());
-        let first = enter(&outer, &blocking_none());
-        let second = enter(&inner, &blocking_none());
+        let first = enter(&outer, &blocking_none(), NO_DELAY);
+        let second = enter(&inner, &blocking_none(), NO_DELAY);
         assert!(reactor().unwrap().is(&inner));
         drop(second);
         assert!(reactor().unwrap().is(&outer));

@@ -1,6 +1,6 @@
 //! `Hop`: a job on the runtime's blocking pool, and its result. A lost job is an error, never a hang.
 //!
-//! Called by `addr` (looking up a name) and by `unix` (connecting to a listener whose queue is full).
+//! Called by `addr`, which looks up names.
 
 use std::cell::Cell;
 use std::io;

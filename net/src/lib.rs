@@ -44,7 +44,7 @@ pub mod kind;
 
 pub use addr::{Addrs, ToSocketAddrs, lookup_host};
 pub use async_fd::{AsyncFd, AsyncFdReadyGuard, TryIoError};
-pub use context::{Blocking, EnterGuard, enter};
+pub use context::{Blocking, Delay, EnterGuard, enter};
 #[cfg(feature = "futures-io")]
 pub use copy::{copy, copy_bidirectional};
 pub use error::{IntoObject, Object, OperationError, failed, is_shortage, no_thread, raw_os_error};

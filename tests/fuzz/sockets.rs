@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-use mini_net::{AsyncFd, Blocking, Events, Interest, Reactor, UnixStream, enter, pipe};
+use mini_net::{AsyncFd, Blocking, Delay, Events, Interest, Reactor, UnixStream, enter, pipe};
 
 mod end;
 
@@ -63,6 +63,9 @@ struct Wait {
     is_pending: bool,
 }
 
+/// No Unix listener is connected to.
+const NO_DELAY: Delay = |_, _| unreachable!("nothing here is tried again");
+
 struct Model {
     reactors: [Reactor; 2],
     blocking: Blocking,
@@ -99,7 +102,7 @@ pub fn run(choices: &mut Choices<'_>) {
 impl Model {
     fn act(&mut self, choices: &mut Choices<'_>) {
         let reactor = choices.below(2) as usize;
-        let _entered = enter(&self.reactors[reactor], &self.blocking);
+        let _entered = enter(&self.reactors[reactor], &self.blocking, NO_DELAY);
         let (pair, end) = (choices.below(PAIRS as u64) as usize, choices.below(2) as usize);
         if self.pairs[pair].is_none() {
             self.pairs[pair] = Some(open(choices));
@@ -335,7 +338,7 @@ impl Model {
 
     fn end(mut self) {
         {
-            let _entered = enter(&self.reactors[0], &self.blocking);
+            let _entered = enter(&self.reactors[0], &self.blocking, NO_DELAY);
             self.settle();
             while !self.waits.is_empty() {
                 self.drop_wait(0);

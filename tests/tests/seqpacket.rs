@@ -97,7 +97,6 @@ fn a_full_connection_stops_the_sender_and_loses_nothing() {
     });
 }
 
-// Not in simulations: to wait for room in a queue is not simulated.
 #[test]
 fn a_connect_waits_for_room_in_the_queue() {
     in_each_runtime(|| async {

@@ -6,10 +6,10 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::Shutdown;
 use std::sync::Arc;
 
-use mini::net::{UnixDatagram, UnixListener, UnixStream};
-use mini::runtime::Handle;
-use mini_tests::net_support::{ScratchPath, in_each_runtime, in_each_world, kind_of};
-use mini_tests::{Counts, LIMIT, block_on_elsewhere, on_each_flavour, poll_with, until};
+use mini::net::{UnixDatagram, UnixListener, UnixStream, lookup_host};
+use mini::time::{Duration, Instant, pause, sleep, timeout};
+use mini_tests::net_support::{ScratchPath, in_each_runtime, in_each_world, kind_of, open_files};
+use mini_tests::{Counts, LIMIT, block_on_elsewhere, in_child, on_each_flavour, poll_with, until, within};
 use rustix::net::{AddressFamily, SendFlags, SocketAddrUnix, SocketType};
 
 /// std has no address for a name that fills all of its place. A peer may have one.
@@ -279,83 +279,117 @@ fn a_sender_waits_for_room_with_somebody_it_is_not_connected_to() {
     });
 }
 
-// Not in simulations: to wait for room in a queue is not simulated.
+/// A listener with room for one connection, which is taken.
+async fn full_listener(path: &ScratchPath) -> (UnixListener, UnixStream) {
+    let listener = UnixListener::bind(path).unwrap();
+    rustix::net::listen(&listener, 0).unwrap();
+    let first = UnixStream::connect(path).await.unwrap();
+    (listener, first)
+}
+
 #[test]
 #[cfg_attr(not(any(target_os = "linux", target_os = "android")), ignore = "a full queue refuses there")]
 fn a_connect_waits_for_room_in_the_queue() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let path = ScratchPath::new("queue");
-        let listener = UnixListener::bind(&path).unwrap();
-        rustix::net::listen(&listener, 0).unwrap();
+        let (listener, _first) = full_listener(&path).await;
         let counts = Counts::new();
-        let first = UnixStream::connect(&path).await.unwrap();
         let mut second = UnixStream::connect(&path);
         assert!(poll_with(&mut second, &counts).is_pending());
         let mut given_up = UnixStream::connect(&path);
         assert!(poll_with(&mut given_up, &counts).is_pending());
         drop(given_up);
 
-        let (server, _) = listener.accept().await.unwrap();
-        let served = mini::spawn(async move {
-            loop {
-                let (server, _) = listener.accept().await.unwrap();
-                let mut buf = [0; 4];
-                // The client that gave up may have been accepted just before.
-                if server.read_exact(&mut buf).await.is_ok() {
-                    return buf;
-                }
-            }
-        });
+        let _server = listener.accept().await.unwrap();
         let second = second.await.unwrap();
         second.write_all(b"ping").await.unwrap();
-        assert_eq!(&served.await.unwrap(), b"ping");
-        drop((first, server));
+        let (server, _) = listener.accept().await.unwrap();
+        let mut buf = [0; 4];
+        server.read_exact(&mut buf).await.unwrap();
+        assert_eq!(&buf, b"ping");
     });
 }
 
-/// The connect waits on a thread of the runtime. The runtime must neither wait for this thread nor leave it behind.
+/// One listener that hangs is no reason for jobs, files and lookups to wait.
+#[test]
+#[cfg_attr(not(any(target_os = "linux", target_os = "android")), ignore = "a full queue refuses there")]
+fn connects_that_wait_for_room_leave_the_blocking_pool_to_others() {
+    on_each_flavour(|mut builder| {
+        builder.max_blocking_threads(1).build().unwrap().block_on(async {
+            let path = ScratchPath::new("queue-pool");
+            let (listener, _first) = full_listener(&path).await;
+            let mut waiting: Vec<_> = (0..3).map(|_| UnixStream::connect(&path)).collect();
+            for connect in &mut waiting {
+                assert!(poll_with(connect, &Counts::new()).is_pending());
+            }
+            assert_eq!(mini::spawn_blocking(|| 7).await.unwrap(), 7);
+            assert!(mini::fs::canonicalize(&path).await.is_ok());
+            assert!(lookup_host("localhost:80").await.is_ok());
+            for connect in waiting {
+                listener.accept().await.unwrap();
+                connect.await.unwrap();
+            }
+        });
+    });
+}
+
+#[test]
+#[cfg_attr(not(any(target_os = "linux", target_os = "android")), ignore = "a full queue refuses there")]
+fn a_connect_tries_again_after_delays_that_double_up_to_a_limit() {
+    within(LIMIT, || {
+        mini::block_on(async {
+            pause();
+            let path = ScratchPath::new("queue-delays");
+            let (listener, _first) = full_listener(&path).await;
+            let begin = Instant::now();
+            let accepted = mini::spawn(async move {
+                sleep(Duration::from_millis(250)).await;
+                listener.accept().await.unwrap();
+                listener
+            });
+            UnixStream::connect(&path).await.unwrap();
+            // At 1, 3, 7, 15, 31, 63 and 127 ms, and then each 100 ms.
+            assert_eq!(begin.elapsed().as_millis(), 327);
+            let _listener = accepted.await.unwrap();
+            assert!(timeout(Duration::from_secs(1), UnixStream::connect(&path)).await.is_err());
+        });
+    });
+}
+
 #[test]
 #[cfg_attr(not(any(target_os = "linux", target_os = "android")), ignore = "a full queue refuses there")]
 fn a_connect_in_a_full_queue_ends_with_its_runtime() {
     on_each_flavour(|builder| {
         let runtime = builder.build().unwrap();
         let path = ScratchPath::new("queue-end");
-        let listener = UnixListener::bind(&path).unwrap();
-        rustix::net::listen(&listener, 0).unwrap();
         let mut waiting = UnixStream::connect(&path);
-        let _first = runtime.block_on(async {
-            let first = UnixStream::connect(&path).await.unwrap();
-            assert!(poll_with(&mut waiting, &Counts::new()).is_pending());
-            until(|| Handle::current().metrics().blocking_queue_depth() == 0).await;
-            first
+        let counts = Counts::new();
+        let _full = runtime.block_on(async {
+            let full = full_listener(&path).await;
+            assert!(poll_with(&mut waiting, &counts).is_pending());
+            full
         });
         let left = runtime.shutdown_timeout(LIMIT / 4);
         assert!(left.is_empty(), "{left}");
+        assert_eq!(counts.wakes(), 1);
         let error = block_on_elsewhere(waiting).unwrap_err();
         assert!(error.to_string().contains("shut down"), "{error}");
     });
 }
 
-/// A connect that was dropped before it got a thread, and for which there is room by then.
 #[test]
 #[cfg_attr(not(any(target_os = "linux", target_os = "android")), ignore = "a full queue refuses there")]
-fn a_connect_that_was_given_up_in_the_queue_of_the_pool_is_not_made() {
-    on_each_flavour(|mut builder| {
-        builder.max_blocking_threads(1).build().unwrap().block_on(async {
+fn a_connect_that_is_given_up_leaves_no_descriptor() {
+    in_child("a_connect_that_is_given_up_leaves_no_descriptor", || {
+        mini::block_on(async {
             let path = ScratchPath::new("queue-given-up");
-            let listener = UnixListener::bind(&path).unwrap();
-            rustix::net::listen(&listener, 0).unwrap();
-            let (release, released) = std::sync::mpsc::channel();
-            let blocks = mini::spawn_blocking(move || released.recv().unwrap());
-            let _first = UnixStream::connect(&path).await.unwrap();
+            let _full = full_listener(&path).await;
+            let before = open_files();
             let mut given_up = UnixStream::connect(&path);
             assert!(poll_with(&mut given_up, &Counts::new()).is_pending());
+            assert_eq!(open_files(), before + 1);
             drop(given_up);
-            let _server = listener.accept().await.unwrap();
-            release.send(()).unwrap();
-            blocks.await.unwrap();
-            mini::spawn_blocking(|| ()).await.unwrap(); // the job of the connect is over
-            assert!(poll_with(&mut listener.accept(), &Counts::new()).is_pending());
+            assert_eq!(open_files(), before);
         });
     });
 }

@@ -50,9 +50,9 @@ pub use deadline::{Inherit, inherit};
 pub use instant::Instant;
 pub use interval::{Interval, MissedTickBehavior, Tick, interval, interval_at};
 pub use pause::{Advance, advance, pause, resume};
-#[doc(hidden)]
-pub use sleep::sleep_of;
 pub use sleep::{Sleep, sleep, sleep_until};
+#[doc(hidden)]
+pub use sleep::{retry_after, sleep_of};
 pub use timeout::{Timeout, timeout, timeout_at};
 pub use timers::{Park, Timers};
 

@@ -74,7 +74,7 @@ pub struct Sleep {
 }
 
 /// The function that made a [`Sleep`], for messages.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Origin {
     Sleep,
     SleepUntil,
@@ -84,6 +84,7 @@ pub(crate) enum Origin {
     Interval,
     IntervalAt,
     Tick,
+    Retry,
 }
 
 const _: () = {
@@ -132,6 +133,15 @@ pub fn sleep(duration: Duration) -> Sleep {
 pub fn sleep_of(location: &'static Location<'static>, duration: Duration) -> Sleep {
     let mut sleep = sleep(duration);
     sleep.relabel(Origin::Sleep, location);
+    sleep
+}
+
+/// Waits before a call at `location` is tried again, for a runtime. The wait that dumps show is the caller's. Where a
+/// [`sleep`] panics, as it has no runtime or that was shut down, this is ready early: the caller returns the error.
+#[doc(hidden)]
+pub fn retry_after(location: &'static Location<'static>, duration: Duration) -> Sleep {
+    let mut sleep = sleep(duration);
+    sleep.relabel(Origin::Retry, location);
     sleep
 }
 
@@ -325,22 +335,25 @@ impl Sleep {
             return Poll::Ready(());
         }
         if context::lease().is_none() {
-            self.panic_dead();
+            return self.ready_or(Sleep::panic_dead);
         }
         if self.now() >= self.deadline { Poll::Ready(()) } else { self.arm(cx) }
     }
 
-    /// Ready if the deadline has passed. Otherwise there is nothing to wait on, and `refuse` panics.
+    /// Ready if the deadline has passed, or the caller finds out by itself. Otherwise there is nothing to wait on, and
+    /// `refuse` panics.
     #[cold]
     fn ready_or(&self, refuse: fn(&Sleep) -> !) -> Poll<()> {
-        if self.now() >= self.deadline { Poll::Ready(()) } else { refuse(self) }
+        if self.origin == Origin::Retry || self.now() >= self.deadline { Poll::Ready(()) } else { refuse(self) }
     }
 
     /// Leaves a note of the wait.
     #[inline]
     fn pend(&self, deadline_ns: u64) -> Poll<()> {
-        let reason = if self.origin.is_limit() { Reason::Limit(deadline_ns) } else { Reason::Timer(deadline_ns) };
-        leave_note(Note { reason, location: self.location });
+        if self.origin != Origin::Retry {
+            let reason = if self.origin.is_limit() { Reason::Limit(deadline_ns) } else { Reason::Timer(deadline_ns) };
+            leave_note(Note { reason, location: self.location });
+        }
         Poll::Pending
     }
 
@@ -411,6 +424,7 @@ impl Origin {
             Origin::Interval => "mini::time::interval",
             Origin::IntervalAt => "mini::time::interval_at",
             Origin::Tick => "mini::time::Interval::tick",
+            Origin::Retry => "a call that is tried again",
         }
     }
 

@@ -93,13 +93,9 @@ pub(crate) fn listen(fd: BorrowedFd<'_>, backlog: u32) -> io::Result<()> {
 
 pub(crate) fn connect(socket: &Socket, to: &SockAddr) -> io::Result<bool> {
     let begun = on(socket.as_fd(), |network, id| network.connect_stream(id, inet(to)?, room(&SockRef::from(socket))?));
-    begun.map(|begun| begun.map(|()| false)).unwrap_or_else(|| match system::connect(socket, &own_name(to)?) {
-        // To wait for room a thread would block in connect(2), and no other task could run.
-        Err(e) if e.kind() == io::ErrorKind::WouldBlock && is_simulated() => {
-            Err(not_simulated("the queue of the listener is full, and to wait for room there is not simulated"))
-        }
-        result => result.map_err(|error| refused(error, to)),
-    })
+    begun
+        .map(|begun| begun.map(|()| false))
+        .unwrap_or_else(|| system::connect(socket, &own_name(to)?).map_err(|error| refused(error, to)))
 }
 
 pub(crate) fn connected(fd: BorrowedFd<'_>) -> io::Result<()> {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use mini_context::rules::CALL;
 use mini_context::{BUDGET, IoKind, Reason, take_notes};
 
-use super::rig::{Rig, Task, TempPath, both, is_shut_down};
+use super::rig::{NO_DELAY, Rig, Task, TempPath, both, is_shut_down};
 use crate::kind::sealed::Kind;
 use crate::sys::SHORT_READS_TELL;
 use crate::{Events, Interest, Ready, TcpListener, TcpStream, UnixStream};
@@ -152,7 +152,7 @@ fn threads_that_register_one_socket_at_the_same_time_do_it_once() {
         std::thread::scope(|threads| {
             for _ in 0..4 {
                 threads.spawn(|| {
-                    let _entered = crate::enter(&rig.reactor, &pool);
+                    let _entered = crate::enter(&rig.reactor, &pool, NO_DELAY);
                     start.wait();
                     assert!(Task::new().poll(pin!(b.read(&mut [0; 1]))).is_pending());
                 });

@@ -1,5 +1,6 @@
 //! A runtime for tests, of which the test itself is the executor.
 
+use std::future::poll_fn;
 use std::io;
 use std::pin::{Pin, pin};
 use std::process::Command;
@@ -8,10 +9,22 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
-use crate::{Blocking, EnterGuard, Events, Reactor, enter};
+use crate::{Blocking, Delay, EnterGuard, Events, Reactor, enter};
 
 /// Longer than anything here takes: only a hang gets there.
 const HANG: Duration = Duration::from_secs(20);
+
+/// Its task is woken at once, to look again.
+pub(crate) const NO_DELAY: Delay = |_, _| {
+    let mut is_over = false;
+    Box::pin(poll_fn(move |cx| {
+        if std::mem::replace(&mut is_over, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }))
+};
 
 pub(crate) struct Rig {
     pub(crate) reactor: Reactor,
@@ -31,7 +44,7 @@ impl Rig {
     pub(crate) fn with_pool(pool: impl Fn(Box<dyn FnOnce() + Send>) + Send + Sync + 'static) -> Rig {
         let reactor = Reactor::new().unwrap();
         let pool: Blocking = Arc::new(pool);
-        let _entered = enter(&reactor, &pool);
+        let _entered = enter(&reactor, &pool, NO_DELAY);
         mini_context::swap_budget(mini_context::BUDGET);
         Rig { reactor, events: Events::new(), _entered }
     }
@@ -99,7 +112,7 @@ impl Wake for Task {
 pub(crate) async fn both<A: Future, B: Future>(a: A, b: B) -> (A::Output, B::Output) {
     let (mut a, mut b) = (pin!(a), pin!(b));
     let (mut a_done, mut b_done) = (None, None);
-    std::future::poll_fn(move |cx| {
+    poll_fn(move |cx| {
         if a_done.is_none()
             && let Poll::Ready(output) = a.as_mut().poll(cx)
         {

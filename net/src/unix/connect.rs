@@ -1,13 +1,16 @@
 //! `ConnectUnix`: connects to a Unix listener, waiting if its queue is full.
 //!
 //! Made by `UnixStream::connect` and `UnixSeqpacket::connect`. A non-blocking connect(2) to a Unix socket is done at
-//! once, or fails; with a full queue it fails with `EAGAIN`, and no event will ever tell that there is room (unix(7)).
-//! The connect is then made on the blocking pool, in short turns, so that it ends soon after the future is dropped, or
-//! the runtime has shut down.
+//! once, or fails. With a full queue it fails with `EAGAIN`, and no event reports that there is room (unix(7)). The
+//! connect is then tried again after a delay of the runtime, which holds no thread and goes by its clock.
 //!
 //! Apple's systems and the BSDs refuse the connection (`ECONNREFUSED`), so there is nothing to wait for.
 //!
-//! Rejected: giving the `WouldBlock` to the user, who could do nothing but try again after a sleep.
+//! # Rejected
+//!
+//! - Giving the `WouldBlock` to the user, who could do nothing but try again after a sleep.
+//! - A connect(2) that blocks, on the blocking pool: one listener that accepts nothing takes all threads of the pool,
+//!   from jobs, files and lookups that have nothing to do with it.
 
 use std::fmt;
 use std::io;
@@ -22,14 +25,14 @@ use super::{CONNECT, open};
 use crate::call::CALLS_OF_A_SOCKET;
 use crate::context;
 use crate::error::failed;
-use crate::hop::{self, Hop, Job};
 use crate::kind::SocketKind;
 use crate::reactor::{Reactor, shut_down_error};
 use crate::source::{Site, Wait};
 use crate::sys;
 
-/// How long a job waits for room before it asks whether it is still wanted.
-const TURN: Duration = Duration::from_millis(100);
+/// The first delay. Each one is twice as long as the one before, up to `LONGEST`.
+const SHORTEST: Duration = Duration::from_millis(1);
+const LONGEST: Duration = Duration::from_millis(100);
 
 /// Makes a connection; returned by [`UnixStream::connect`](crate::UnixStream::connect).
 ///
@@ -50,8 +53,19 @@ struct Attempt<K> {
 
 enum State {
     Start(io::Result<SockAddr>),
-    Queueing(Hop<RawSocket>, SockAddr),
+    Trying(Trying),
     Done,
+}
+
+/// A socket on its way to a listener.
+struct Trying {
+    socket: RawSocket,
+    addr: SockAddr,
+    /// The runtime that has polled it last.
+    reactor: Option<Reactor>,
+    /// Before the next try.
+    delay: Option<Pin<Box<dyn Future<Output = ()> + Send + Sync>>>,
+    next_delay: Duration,
 }
 
 impl<K: SocketKind, P> ConnectUnix<K, P> {
@@ -63,43 +77,61 @@ impl<K: SocketKind, P> ConnectUnix<K, P> {
 }
 
 impl<K: SocketKind> Attempt<K> {
-    /// `None` if the queue is full, and the pool has been asked.
-    fn start(&mut self, addr: &SockAddr) -> io::Result<Option<RawSocket>> {
+    fn start(&mut self) -> io::Result<()> {
+        let State::Start(addr) = std::mem::replace(&mut self.state, State::Done) else {
+            panic!("a connect was polled again after it was done");
+        };
+        let addr = addr?;
         mini_context::spend_calls(CALLS_OF_A_SOCKET);
-        let socket = open(K::TYPE)?;
-        match sys::socket::connect(&socket, addr) {
-            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-                let pool = hop::pool(&self.wait);
-                let (to, reactor) = (addr.clone(), context::reactor());
-                let is_over = move || reactor.as_ref().is_some_and(Reactor::is_shut_down);
-                let hop = Hop::start(&pool, move |job| connect_in_turns(job, socket, &to, is_over));
-                self.state = State::Queueing(hop, addr.clone());
-                Ok(None)
-            }
-            result => result.map(|_| Some(socket)),
-        }
+        let socket = open(K::TYPE).map_err(failed(CONNECT, &addr))?;
+        self.state = State::Trying(Trying { socket, addr, reactor: None, delay: None, next_delay: SHORTEST });
+        Ok(())
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<K>> {
         ready!(mini_context::check_budget(cx));
-        if let State::Start(_) = self.state {
-            self.wait.need_runtime(); // whether or not the queue is full
-            let State::Start(addr) = std::mem::replace(&mut self.state, State::Done) else {
-                unreachable!("just looked");
-            };
-            mini_context::spend_call();
-            let addr = addr?;
-            let started = self.start(&addr).map_err(failed(CONNECT, &addr));
-            if let Some(socket) = started.map_err(|error| self.wait.located(error))? {
-                return Poll::Ready(Ok(K::adopt(socket.into())));
+        let trying = loop {
+            match &mut self.state {
+                State::Trying(trying) => break trying,
+                _ => {
+                    self.wait.need_runtime(); // whether or not the queue is full
+                    mini_context::spend_call();
+                    self.start()?;
+                }
+            }
+        };
+        let connected = ready!(trying.poll(cx, &self.wait)).map_err(failed(CONNECT, &trying.addr));
+        let State::Trying(Trying { socket, .. }) = std::mem::replace(&mut self.state, State::Done) else {
+            unreachable!("it was just polled");
+        };
+        Poll::Ready(connected.map(|()| K::adopt(socket.into())).map_err(|error| self.wait.located(error)))
+    }
+}
+
+impl Trying {
+    fn poll(&mut self, cx: &mut Context<'_>, wait: &Wait) -> Poll<io::Result<()>> {
+        loop {
+            if let Some(delay) = &mut self.delay {
+                self.reactor = context::reactor().or(self.reactor.take());
+                // Before the delay: without a runtime that is ready at once.
+                if self.reactor.as_ref().is_some_and(Reactor::is_shut_down) {
+                    return Poll::Ready(Err(shut_down_error()));
+                }
+                if delay.as_mut().poll(cx).is_pending() {
+                    wait.leave_note(-1);
+                    return Poll::Pending;
+                }
+                mini_context::spend_call();
+            }
+            match sys::socket::connect(&self.socket, &self.addr) {
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                    let delay = context::delay().unwrap_or_else(|| wait.panic_without_runtime());
+                    self.delay = Some(delay(wait.location, self.next_delay));
+                    self.next_delay = LONGEST.min(2 * self.next_delay);
+                }
+                result => return Poll::Ready(result.map(drop)),
             }
         }
-        let State::Queueing(hop, addr) = &mut self.state else {
-            panic!("a connect was polled again after it was done");
-        };
-        let socket = ready!(hop.poll(cx, &self.wait)).map_err(failed(CONNECT, &*addr));
-        self.state = State::Done;
-        Poll::Ready(Ok(K::adopt(socket?.into())))
     }
 }
 
@@ -120,29 +152,12 @@ impl<K: SocketKind, P> Future for ConnectUnix<K, P> {
 /// Nothing in here is ever pinned.
 impl<K, P> Unpin for ConnectUnix<K, P> {}
 
-fn connect_in_turns(
-    job: &Job<RawSocket>,
-    socket: RawSocket,
-    addr: &SockAddr,
-    is_over: impl Fn() -> bool,
-) -> io::Result<RawSocket> {
-    if !job.is_wanted() {
-        return Err(io::ErrorKind::Interrupted.into()); // to nobody: it has waited for a thread for too long
-    }
-    socket.set_nonblocking(false)?;
-    socket.set_write_timeout(Some(TURN))?;
-    while let Err(e) = socket.connect(addr) {
-        let again = matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted);
-        if !again || !job.is_wanted() {
-            return Err(e);
-        }
-        if is_over() {
-            return Err(shut_down_error());
+impl<K> Drop for Attempt<K> {
+    fn drop(&mut self) {
+        if let State::Trying(_) = self.state {
+            self.wait.forget_note();
         }
     }
-    socket.set_write_timeout(None)?;
-    socket.set_nonblocking(true)?;
-    Ok(socket)
 }
 
 impl<K, P> fmt::Debug for ConnectUnix<K, P> {

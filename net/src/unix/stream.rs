@@ -5,7 +5,8 @@ macro_rules! unix_connection_methods {
     () => {
         /// Connects to the listener at `path`.
         ///
-        /// If too many connections wait there to be accepted, this waits too, with a thread of the blocking pool.
+        /// While the listener's queue of connections is full, this tries again: after 1 ms, then after delays that
+        /// double up to 100 ms. Connects that wait are not served in their order.
         /// Apple's systems and the BSDs refuse the connection instead, with `ConnectionRefused`.
         ///
         /// # Examples

@@ -67,7 +67,9 @@ impl Entered {
     /// Makes this runtime the innermost one.
     fn enter(&mut self) {
         let driver = self.shared.cores[self.core].driver();
-        let net = mini_net::enter(driver.reactor(), self.shared.resolver());
+        let net = mini_net::enter(driver.reactor(), self.shared.resolver(), |location, duration| {
+            Box::pin(mini_time::retry_after(location, duration))
+        });
         self.guards = Some((net, mini_time::enter(driver.timers())));
     }
 }

@@ -204,8 +204,7 @@ impl ShutdownReport {
         &self.cancelled
     }
 
-    /// How many names are still being looked up. A connection to a Unix listener whose queue is full counts too: it
-    /// waits on the same threads, for a tenth of a second at most when the runtime has shut down.
+    /// How many names are still being looked up.
     ///
     /// # Examples
     ///
@@ -237,7 +236,7 @@ impl fmt::Display for ShutdownReport {
             writeln!(f, "cancelled {jobs} blocking job(s) before the start that were spawned at {location}")?;
         }
         if self.lookups > 0 {
-            writeln!(f, "left {} lookup(s) of names, or connects to Unix sockets, behind", self.lookups)?;
+            writeln!(f, "left {} lookup(s) of names behind", self.lookups)?;
         }
         Ok(())
     }

@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 use super::*;
 use crate::kind::sealed::Kind;
 use crate::ready::Ready;
-use crate::tests::rig::{Task, alone, is_shut_down};
+use crate::tests::rig::{NO_DELAY, Task, alone, is_shut_down};
 use crate::{Blocking, Events, Interest, UnixStream, enter};
 
 /// Runs `f` on this thread, which works for `reactor` meanwhile.
 fn within<R>(reactor: &Reactor, f: impl FnOnce() -> R) -> R {
     let pool: Blocking = Arc::new(|_| {});
-    let _entered = enter(reactor, &pool);
+    let _entered = enter(reactor, &pool, NO_DELAY);
     f()
 }
 
