@@ -16,6 +16,7 @@ use crate::leaf::Call;
 use crate::ready::Interest;
 use crate::source::{Channel, Left, Source};
 use crate::sys;
+use crate::unfilled::read_source_into;
 
 /// Reads into one buffer.
 pub(crate) struct Recv<'a>(pub(crate) &'a mut [u8]);
@@ -74,7 +75,7 @@ impl<T: Channel> Call<T> for Recv<'_> {
     }
 
     fn call(&mut self, source: &Source<T>) -> io::Result<(usize, Left)> {
-        T::read(source, self.0)
+        read_source_into(source, &mut &mut *self.0)
     }
 }
 

@@ -22,8 +22,6 @@ mod futures;
 mod hyper;
 #[cfg(feature = "tokio-io")]
 mod tokio;
-#[cfg(any(feature = "hyper", feature = "tokio-io"))]
-mod unfilled;
 
 /// It is no error if the peer is gone already.
 fn close(source: &Source) -> io::Result<()> {

@@ -37,6 +37,7 @@ pub mod tcp;
 mod tests;
 mod thread;
 mod udp;
+mod unfilled;
 pub mod unix;
 
 #[doc(hidden)]
@@ -59,5 +60,7 @@ pub use sys::fork::Process;
 pub use tcp::{TcpListener, TcpSocket, TcpStream};
 pub use thread::{SystemCall, ThreadNumber, heavy_fence, light_fence, pin_thread, set_timer_slack};
 pub use udp::UdpSocket;
+#[doc(hidden)]
+pub use unfilled::{Unfilled, read_into};
 pub use unix::pipe;
 pub use unix::{UnixDatagram, UnixListener, UnixSeqpacket, UnixSeqpacketListener, UnixStream};

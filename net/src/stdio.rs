@@ -30,6 +30,7 @@ use std::time::{Duration, Instant};
 use crate::ready::Interest;
 use crate::slot::Key;
 use crate::source::{Left, Source, Wait, poll_error};
+use crate::unfilled::Unfilled;
 
 mod handle;
 #[cfg(feature = "futures-io")]
@@ -255,20 +256,19 @@ impl Stdin {
         cx: &mut Context<'_>,
         wait: &Wait,
         key: Option<&mut Key>,
-        buf: &mut [u8],
+        mut buf: impl Unfilled,
     ) -> Poll<io::Result<usize>> {
-        if buf.is_empty() {
+        if buf.remaining() == 0 {
             return Poll::Ready(Ok(0));
         }
         simulated::check_read(wait)?;
         match self.0.get(In::open) {
             Err(e) => poll_error(cx, e),
             Ok(In::Thread(handle)) => {
-                handle.poll(Interest::READABLE, key, |reader, key| reader.poll_read(cx, wait, key, buf))
+                handle.poll(Interest::READABLE, key, |reader, key| reader.poll_read(cx, wait, key, &mut buf))
             }
-            Ok(In::Polled(source)) => {
-                source.poll_io(cx, wait, Interest::READABLE, key, |source| Ok((source.io().read(buf)?, Left::Perhaps)))
-            }
+            Ok(In::Polled(source)) => source
+                .poll_io(cx, wait, Interest::READABLE, key, |source| Ok((source.io().read(&mut buf)?, Left::Perhaps))),
         }
     }
 

@@ -122,6 +122,40 @@ fn what_is_read_follows_what_was_there() {
     });
 }
 
+/// A read into a large buffer costs what is read, and not what there is room for.
+#[test]
+fn a_read_initialises_no_more_than_it_fills() {
+    in_each_runtime(|| async {
+        let (a, b) = UnixStream::pair().unwrap();
+        a.write_all(b"ping").await.unwrap();
+        initialises_only(b"ping", b).await;
+
+        let (sender, receiver) = pipe::pipe().unwrap();
+        sender.write_all(b"ping").await.unwrap();
+        initialises_only(b"ping", receiver).await;
+
+        let mut child = Command::new("sh").args(["-c", "printf ping"]).stdout(Stdio::piped()).spawn().unwrap();
+        initialises_only(b"ping", child.stdout.take().unwrap()).await;
+        child.wait().await.unwrap();
+
+        let path = ScratchPath::new("tokio-io-room");
+        std::fs::write(&path, b"ping").unwrap();
+        initialises_only(b"ping", mini::fs::File::open(&path).await.unwrap()).await;
+        if cfg!(target_os = "linux") {
+            // Read in a thread, as its file system has no other way.
+            initialises_only(b"Linux\n", mini::fs::File::open("/proc/sys/kernel/ostype").await.unwrap()).await;
+        }
+    });
+}
+
+async fn initialises_only(bytes: &[u8], mut from: impl AsyncRead + Unpin) {
+    let mut room = [std::mem::MaybeUninit::uninit(); 1 << 16];
+    let mut buf = ReadBuf::uninit(&mut room);
+    std::future::poll_fn(|cx| Pin::new(&mut from).poll_read(cx, &mut buf)).await.unwrap();
+    assert_eq!(buf.filled(), bytes);
+    assert_eq!(buf.initialized().len(), bytes.len());
+}
+
 async fn follows(mut from: impl AsyncRead + Unpin) {
     let mut room = [std::mem::MaybeUninit::uninit(); 6];
     let mut buf = ReadBuf::uninit(&mut room);

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 
 use hyper::rt::{Read, ReadBufCursor, Write};
 
-use super::{close, unfilled};
+use super::{close, polled};
 use crate::call::{Send as SendCall, SendVectored};
 use crate::kind::sealed::Kind;
 use crate::socket::site;

@@ -4,13 +4,34 @@
 //! Used by `hyper` and `tokio`; `$named` is the name of the type in the site of a wait, `$close` ends the writing
 //! without closing the fd, which others may use.
 
-/// `poll_read` of `$trait`, which takes a `$buf`, through `unfilled`.
+use std::io;
+use std::task::{Context, Poll};
+
+use crate::ready::Interest;
+use crate::source::{Channel, Source, Wait};
+use crate::unfilled::{Unfilled, read_source_into};
+
+/// Reads what has arrived; nothing is filled at the end of the stream.
+pub(super) fn poll_recv<T: Channel>(
+    source: &Source<T>,
+    cx: &mut Context<'_>,
+    wait: &Wait,
+    mut buf: impl Unfilled,
+) -> Poll<io::Result<()>> {
+    if buf.remaining() == 0 {
+        return Poll::Ready(Ok(()));
+    }
+    let read = source.poll_io(cx, wait, Interest::READABLE, None, |source| read_source_into(source, &mut buf));
+    read.map_ok(drop)
+}
+
+/// `poll_read` of `$trait`, which takes a `$buf`.
 macro_rules! socket_reads {
     ($trait:path, into $buf:ty; $(for [$($generic:tt)*] $ty:ty, as $named:ty;)*) => { $(
         impl<$($generic)*> $trait for $ty {
             #[track_caller]
             fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: $buf) -> Poll<io::Result<()>> {
-                unfilled::poll_recv(self.source(), cx, &Wait::here(site!(poll_read, Read, $named)), buf)
+                polled::poll_recv(self.source(), cx, &Wait::here(site!(poll_read, Read, $named)), buf)
             }
         }
     )* };

@@ -4,12 +4,12 @@
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::{close, unfilled};
-use crate::call::{Recv, Send as SendCall, SendVectored};
+use super::{close, polled};
+use crate::call::{Send as SendCall, SendVectored};
 use crate::kind::sealed::Kind;
 use crate::socket::site;
 use crate::source::Wait;
@@ -24,6 +24,7 @@ socket_reads! {
     for [] UnixStream, as UnixStream;
     for [] unix::ReadHalf<'_>, as UnixStream;
     for [] unix::OwnedReadHalf, as UnixStream;
+    for [] Receiver, as Receiver;
 }
 
 channel_writes! {
@@ -35,16 +36,4 @@ channel_writes! {
     for [] unix::WriteHalf<'_>, as UnixStream, close |this: &unix::WriteHalf<'_>| close(this.source());
     for [] unix::OwnedWriteHalf, as UnixStream, close |this: &unix::OwnedWriteHalf| close(this.source());
     for [] Sender, as Sender, close |_| Ok(());
-}
-
-impl AsyncRead for Receiver {
-    /// Initialises the rest of `buf`: the standard library reads the pipe, and needs that.
-    #[track_caller]
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let wait = Wait::here(site!(poll_read, Read, Receiver));
-        let room = buf.initialize_unfilled();
-        let read = self.source().poll_call(cx, &wait, None, &mut Recv(room));
-        buf.advance(ready!(read)?);
-        Poll::Ready(Ok(()))
-    }
 }

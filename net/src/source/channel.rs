@@ -1,26 +1,28 @@
 //! `Channel`: a socket or a pipe that carries bytes, so that the futures for both are written once.
 //!
-//! Called by `call` and `leaf`. A pipe is a `File`, because the standard library has read(2) and write(2) for it.
+//! Called by `call`, `leaf` and `unfilled`. A pipe is a `File`, because the standard library has write(2) for it.
 //!
 //! Rejected: an enum in `Source`, asked at every operation.
 
 use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 
 use super::{Left, Source};
-use crate::sys::socket::{count_empty, total};
+use crate::sys::socket::{self, count_empty, total};
 
 pub trait Channel: AsFd + Sized {
-    fn read(source: &Source<Self>, buf: &mut [u8]) -> io::Result<(usize, Left)>;
+    /// Initialises as many bytes of `buf` as it returns.
+    fn read(source: &Source<Self>, buf: &mut [MaybeUninit<u8>]) -> io::Result<(usize, Left)>;
     fn read_vectored(source: &Source<Self>, bufs: &mut [IoSliceMut<'_>]) -> io::Result<(usize, Left)>;
     fn write(source: &Source<Self>, buf: &[u8]) -> io::Result<(usize, Left)>;
     fn write_vectored(source: &Source<Self>, bufs: &[IoSlice<'_>]) -> io::Result<(usize, Left)>;
 }
 
 impl Channel for OwnedFd {
-    fn read(source: &Source, buf: &mut [u8]) -> io::Result<(usize, Left)> {
-        source.recv(buf)
+    fn read(source: &Source, buf: &mut [MaybeUninit<u8>]) -> io::Result<(usize, Left)> {
+        source.recv_into(buf)
     }
 
     fn read_vectored(source: &Source, bufs: &mut [IoSliceMut<'_>]) -> io::Result<(usize, Left)> {
@@ -37,8 +39,8 @@ impl Channel for OwnedFd {
 }
 
 impl Channel for File {
-    fn read(source: &Source<File>, buf: &mut [u8]) -> io::Result<(usize, Left)> {
-        let read = source.io().read(buf)?;
+    fn read(source: &Source<File>, buf: &mut [MaybeUninit<u8>]) -> io::Result<(usize, Left)> {
+        let read = socket::read(source.io().as_fd(), buf)?;
         Ok((read, source.left(read, buf.len())))
     }
 

@@ -84,7 +84,7 @@ impl Future for ReadStdin<'_> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let ReadStdin { waiting: Waiting { place: stream, wait, key }, buf } = self.get_mut();
-        stream.poll_read_from(cx, wait, Some(key), buf)
+        stream.poll_read_from(cx, wait, Some(key), &mut **buf)
     }
 }
 

@@ -11,6 +11,7 @@ use crate::error::{Object, failed, is_shortage};
 use crate::ready::Interest;
 use crate::source::{Rule, Source};
 use crate::sys::{self, socket};
+use crate::unfilled::{Unfilled, read_into, recv_now_into};
 
 #[derive(Debug)]
 pub(super) struct Polled {
@@ -43,11 +44,8 @@ impl Polled {
         })
     }
 
-    pub(super) fn read(&self, buf: &mut [u8]) -> io::Result<usize> {
-        if self.is_socket {
-            return socket::recv(self.as_fd(), socket::for_kernel(buf), socket::NOW);
-        }
-        (&self.file).read(buf)
+    pub(super) fn read(&self, buf: &mut impl Unfilled) -> io::Result<usize> {
+        if self.is_socket { recv_now_into(self, buf) } else { read_into(self, buf) }
     }
 
     pub(super) fn write(&self, buf: &[u8]) -> io::Result<usize> {

@@ -34,6 +34,7 @@ use crate::ready::{Interest, Ready};
 use crate::slot::{Key, Slot};
 use crate::source::Wait;
 use crate::sys::{Custody, Events, Poller, Token, fork::Process};
+use crate::unfilled::Unfilled;
 
 /// Bytes that are read at once, or wait to be written.
 const ROOM: usize = 64 << 10;
@@ -124,7 +125,7 @@ impl Reader {
         cx: &mut Context<'_>,
         wait: &Wait,
         key: &mut Key,
-        buf: &mut [u8],
+        buf: &mut impl Unfilled,
     ) -> Poll<io::Result<usize>> {
         if Process::has_parent() {
             lock(&self.state).busy.leave_parent(&self.slot, Ready::READABLE);
@@ -133,10 +134,11 @@ impl Reader {
     }
 
     /// Takes what is there; if there is nothing, lets a thread read.
-    fn read(&'static self, buf: &mut [u8]) -> io::Result<usize> {
+    fn read(&'static self, buf: &mut impl Unfilled) -> io::Result<usize> {
         let mut state = lock(&self.state);
         if state.given < state.bytes.len() {
-            let read = (&state.bytes[state.given..]).read(buf)?;
+            let read = buf.remaining().min(state.bytes.len() - state.given);
+            buf.put(&state.bytes[state.given..state.given + read]);
             state.given += read;
             return Ok(read);
         }

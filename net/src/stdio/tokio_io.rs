@@ -2,7 +2,7 @@
 
 use std::io;
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
@@ -13,9 +13,7 @@ impl AsyncRead for Stdin {
     #[track_caller]
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let wait = Wait::here(site!("Stdin", poll_read, Read));
-        let read = ready!(self.poll_read_from(cx, &wait, None, buf.initialize_unfilled()))?;
-        buf.advance(read);
-        Poll::Ready(Ok(()))
+        self.poll_read_from(cx, &wait, None, buf).map_ok(drop)
     }
 }
 

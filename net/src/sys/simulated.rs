@@ -27,7 +27,8 @@ use crate::ready::Ready;
 use crate::sim::{self, Id, Network, Options, Protocol, Room, Strays, not_simulated};
 
 pub(crate) use system::{
-    MAX_SLICES, NOW, PEEK, count_empty, for_kernel, give_away, pair, send_message, send_now, slices_for_kernel, total,
+    MAX_SLICES, NOW, PEEK, count_empty, for_kernel, give_away, pair, read, send_message, send_now, slices_for_kernel,
+    total,
 };
 
 /// Calls `f` with the simulated socket that `fd` stands for, if it does.

@@ -113,6 +113,17 @@ pub(crate) fn recv(fd: BorrowedFd<'_>, buf: &mut [MaybeUninit<u8>], flags: c_int
     SockRef::from(&fd).recv_with_flags(buf, flags)
 }
 
+/// As `recv`, of a pipe or a device, by read(2).
+pub(crate) fn read(fd: BorrowedFd<'_>, buf: &mut [MaybeUninit<u8>]) -> io::Result<usize> {
+    /// macOS refuses 2 GiB and more.
+    const MOST: usize = 1 << 30;
+    let (start, len) = (buf.as_mut_ptr().cast(), buf.len().min(MOST));
+    // SAFETY: `buf` is `len` bytes or longer, and borrowed exclusively; any bytes may be written there.
+    // Test: examples/ecosystem/tests/tokio_io.rs `pipes_and_children_carry_bytes`.
+    let read = unsafe { libc::read(fd.as_raw_fd(), start, len) };
+    usize::try_from(read).map_err(|_| io::Error::last_os_error())
+}
+
 pub(crate) fn recv_from(fd: BorrowedFd<'_>, buf: &mut [u8], flags: c_int) -> io::Result<(usize, SockAddr)> {
     SockRef::from(&fd).recv_from_with_flags(for_kernel(buf), flags)
 }

@@ -53,7 +53,7 @@ const _: () = {
     let _: fn(&Path, Links) -> Option<io::Result<Metadata>> = metadata;
     let _: fn(&File) -> Option<io::Result<Metadata>> = metadata_of;
     // Reads at the file's position and moves it; `None` if that might wait, or fails.
-    let _: fn(&File, &mut [u8]) -> Option<usize> = read;
+    let _: fn(&File, &mut &'static mut [u8]) -> Option<usize> = read;
     // The size of a file, as far as it is known here; `None` if that is not known.
     let _: fn(&File) -> Option<u64> = size;
     // Fills a file's content in up to the capacity and tells whether that was all.

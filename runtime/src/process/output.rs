@@ -314,7 +314,7 @@ mod io_traits {
 mod tokio_io {
     use std::io;
     use std::pin::Pin;
-    use std::task::{Context, Poll, ready};
+    use std::task::{Context, Poll};
 
     use tokio::io::{AsyncRead, ReadBuf};
 
@@ -323,9 +323,7 @@ mod tokio_io {
     impl<K> AsyncRead for ChildOutput<K> {
         #[track_caller]
         fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-            let read = ready!(self.pipe.poll_read(cx, buf.initialize_unfilled()))?;
-            buf.advance(read);
-            Poll::Ready(Ok(()))
+            self.pipe.poll_read(cx, buf).map_ok(drop)
         }
     }
 }

@@ -85,12 +85,12 @@ impl Pipe {
 
     #[cfg(any(feature = "futures-io", feature = "tokio-io"))]
     #[track_caller]
-    pub(super) fn poll_read(&self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
+    pub(super) fn poll_read(&self, cx: &mut Context<'_>, mut buf: impl net::Unfilled) -> Poll<io::Result<usize>> {
         const SITE: &Site = &Site { owner: "ChildOutput", method: "poll_read", kind: IoKind::Read };
-        if buf.is_empty() {
+        if buf.remaining() == 0 {
             return Poll::Ready(Ok(0));
         }
-        self.poll_reading(cx, &net::Wait::here(SITE), |mut file| file.read(buf))
+        self.poll_reading(cx, &net::Wait::here(SITE), |file| net::read_into(file, &mut buf))
     }
 
     /// Fails without a pipe, which was closed.

@@ -1,7 +1,7 @@
 //! What a sleep does in each of its states, polled by hand.
 
 use std::cell::RefCell;
-use std::panic::{self, AssertUnwindSafe};
+use std::panic::{self, AssertUnwindSafe, Location};
 use std::pin::Pin;
 use std::task::Poll;
 use std::thread;
@@ -11,7 +11,7 @@ use mini_context::{Reason, take_notes};
 
 use super::Sleep;
 use crate::probe::{Probe, pass, paused_timers};
-use crate::{Clock, Instant, Timers, enter, interval, interval_at, sleep, sleep_until};
+use crate::{Clock, Instant, Timers, enter, interval, interval_at, retry_after, sleep, sleep_until};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -242,6 +242,23 @@ fn after_shutdown_it_panics_unless_it_is_due() {
     let _entered = enter(&timers);
     assert!(panic_of(&mut armed).contains("was shut down"));
     assert!(panic_of(&mut sleep(MS)).contains("was shut down"));
+}
+
+#[test]
+fn a_retry_is_ready_early_where_a_sleep_panics_and_leaves_no_note() {
+    let (timers, _) = paused_timers();
+    let (probe, here) = (Probe::default(), Location::caller());
+    assert_eq!(probe.poll(&mut retry_after(here, MS)), Poll::Ready(()));
+    let mut armed = retry_after(here, MS);
+    {
+        let _entered = enter(&timers);
+        assert_eq!(probe.poll(&mut armed), Poll::Pending);
+        assert!(take_notes().is_empty());
+    }
+    timers.shutdown();
+    assert_eq!((probe.wakes(), probe.poll(&mut armed)), (1, Poll::Ready(())));
+    let _entered = enter(&timers);
+    assert_eq!(probe.poll(&mut retry_after(here, MS)), Poll::Ready(()));
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::io;
 use std::path::Path;
 
 use mini_context::sim::is_simulated;
+use mini_net::Unfilled;
 
 use super::File;
 use crate::fs::sys::{self, Links};
@@ -32,7 +33,7 @@ pub(in crate::fs) fn size(file: &File) -> Option<u64> {
     }
 }
 
-pub(in crate::fs) fn read(file: &File, buf: &mut [u8]) -> Option<usize> {
+pub(in crate::fs) fn read(file: &File, buf: &mut impl Unfilled) -> Option<usize> {
     sys::read(file.real()?, buf)
 }
 

@@ -282,7 +282,7 @@ impl FileCall for ReadCall<'_> {
     type Output = usize;
 
     fn poll(&mut self, file: &mut File, cx: &mut Context<'_>, caller: Caller) -> Poll<io::Result<usize>> {
-        file.stream.poll_read(cx, &file.open, self.0, caller)
+        file.stream.poll_read(cx, &file.open, &mut *self.0, caller)
     }
 }
 

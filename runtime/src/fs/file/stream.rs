@@ -30,7 +30,7 @@ use std::task::{Context, Poll, ready};
 
 use super::call::Caller;
 use super::open::{Lease, Open};
-use mini_net::failed;
+use mini_net::{Unfilled, failed};
 
 use crate::fs::calls::{File, look, now};
 use crate::fs::job::Job;
@@ -101,7 +101,7 @@ impl Stream {
         &mut self,
         cx: &mut Context<'_>,
         open: &Arc<Open>,
-        buf: &mut [u8],
+        mut buf: impl Unfilled,
         caller: Caller,
     ) -> Poll<io::Result<usize>> {
         ready!(self.poll_target(cx, open, caller))?;
@@ -111,13 +111,13 @@ impl Stream {
                     need_runtime(caller.call, caller.location);
                     ready!(mini_context::poll_call(cx));
                     // What a read has begun to take comes first, but for what an earlier one has kept.
-                    if !buf.is_empty() && self.kept().is_empty() && self.resume_read() {
+                    if buf.remaining() > 0 && self.kept().is_empty() && self.resume_read() {
                         continue;
                     }
-                    if let Some(read) = self.read_now(open, buf) {
+                    if let Some(read) = self.read_now(open, &mut buf) {
                         return Poll::Ready(Ok(read));
                     }
-                    let (lease, length, cuts) = (Lease::moving(open), buf.len().min(CHUNK), open.cuts());
+                    let (lease, length, cuts) = (Lease::moving(open), buf.remaining().min(CHUNK), open.cuts());
                     let job = move || fetch(lease.open(), length, cuts);
                     self.doing = Doing::Reading(hop(caller, job));
                 }
@@ -125,7 +125,7 @@ impl Stream {
                     let fetched = ready!(Pin::new(job).poll(cx));
                     self.doing = Doing::Nothing;
                     let delivered = fetched.unwrap_or_else(|lost| Err(no_answer(lost)));
-                    match delivered.and_then(|fetched| self.deliver(open, fetched, buf)) {
+                    match delivered.and_then(|fetched| self.deliver(open, fetched, &mut buf)) {
                         Ok(Some(read)) => return Poll::Ready(Ok(read)),
                         Ok(None) => {}
                         Err(error) => return Poll::Ready(Err(failed("read", &**open)(error))),
@@ -152,15 +152,18 @@ impl Stream {
     }
 
     /// What can be read without a hop.
-    fn read_now(&mut self, open: &Open, buf: &mut [u8]) -> Option<usize> {
-        if buf.is_empty() {
+    fn read_now(&mut self, open: &Open, buf: &mut impl Unfilled) -> Option<usize> {
+        if buf.remaining() == 0 {
             return Some(0);
         }
         if self.unread().is_some_and(|Unread(_, to)| has_gone_back(open, to)) {
             self.forget_kept();
         }
         if !self.kept().is_empty() {
-            return Some(self.kept.read(buf).expect("memory can be read"));
+            let read = buf.remaining().min(self.kept().len());
+            buf.put(&self.kept()[..read]);
+            self.kept.set_position(self.kept.position() + read as u64);
+            return Some(read);
         }
         let _turn = open.try_turn()?;
         let read = now::read(open.std(), buf)?;
@@ -170,9 +173,9 @@ impl Stream {
 
     /// Gives out what a job has read; `None` if it has to be read again: the position has moved meanwhile, or a clone
     /// is just about to move it, or the end of the file has moved. Behind bytes that come once it may move on.
-    fn deliver(&mut self, open: &Open, fetched: Fetched, buf: &mut [u8]) -> io::Result<Option<usize>> {
+    fn deliver(&mut self, open: &Open, fetched: Fetched, buf: &mut impl Unfilled) -> io::Result<Option<usize>> {
         let Fetched { bytes, at, begin, size, cuts } = fetched;
-        let read = bytes.len().min(buf.len());
+        let read = bytes.len().min(buf.remaining());
         let mut file = open.std();
         if bytes.is_empty()
             && let Some(begin) = begin
@@ -198,7 +201,7 @@ impl Stream {
         } else {
             self.keep(&bytes[read..], begin, bytes.len());
         }
-        buf[..read].copy_from_slice(&bytes[..read]);
+        buf.put(&bytes[..read]);
         Ok(Some(read))
     }
 
@@ -540,11 +543,11 @@ mod tests {
         let fetched = || fetch(&open, 4, open.cuts()).unwrap();
 
         let (early, turn) = (fetched(), open.turn());
-        assert_eq!(stream.deliver(&open, early, &mut buf).unwrap(), None);
-        assert_eq!(stream.read_now(&open, &mut buf), None);
+        assert_eq!(stream.deliver(&open, early, &mut &mut buf[..]).unwrap(), None);
+        assert_eq!(stream.read_now(&open, &mut &mut buf[..]), None);
         assert_eq!(open.std().stream_position().unwrap(), 0);
         drop(turn);
-        assert_eq!(stream.deliver(&open, fetched(), &mut buf).unwrap(), Some(4));
+        assert_eq!(stream.deliver(&open, fetched(), &mut &mut buf[..]).unwrap(), Some(4));
         assert_eq!((open.std().stream_position().unwrap(), &buf), (4, b"cont"));
         std::fs::remove_file(&path).unwrap();
     }
@@ -562,13 +565,13 @@ mod tests {
 
         let dropped = fetched();
         assert_eq!(open.std().stream_position().unwrap(), 0, "others find the bytes, too");
-        assert_eq!(stream.deliver(&open, fetched(), &mut buf).unwrap(), Some(5));
+        assert_eq!(stream.deliver(&open, fetched(), &mut &mut buf[..]).unwrap(), Some(5));
         assert_eq!((open.std().stream_position().unwrap(), &buf[..5]), (5, &b"grown"[..]));
-        assert_eq!(stream.deliver(&open, dropped, &mut buf).unwrap(), None, "they have been read");
+        assert_eq!(stream.deliver(&open, dropped, &mut &mut buf[..]).unwrap(), None, "they have been read");
         open.std().seek(SeekFrom::Start(0)).unwrap();
         let cut_off = fetched();
         open.set_len(0).unwrap();
-        assert_eq!(stream.deliver(&open, cut_off, &mut buf).unwrap(), None);
+        assert_eq!(stream.deliver(&open, cut_off, &mut &mut buf[..]).unwrap(), None);
         std::fs::remove_file(&path).unwrap();
     }
 
@@ -585,7 +588,7 @@ mod tests {
         let (mut stream, mut byte) = (Stream::default(), [0]);
         stream.keep(b"abc", None, 3);
         let last = std::ptr::from_ref(&stream.kept()[2]);
-        assert_eq!((stream.read_now(&open, &mut byte), &byte), (Some(1), b"a"));
+        assert_eq!((stream.read_now(&open, &mut &mut byte[..]), &byte), (Some(1), b"a"));
         assert_eq!((stream.kept().len(), std::ptr::from_ref(&stream.kept()[1])), (2, last));
     }
 }

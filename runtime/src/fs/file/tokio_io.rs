@@ -13,10 +13,7 @@ impl AsyncRead for File {
     #[track_caller]
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let File { open, stream } = self.get_mut();
-        let read =
-            ready!(stream.poll_read(cx, open, buf.initialize_unfilled(), Caller::here("mini::fs::File::poll_read")))?;
-        buf.advance(read);
-        Poll::Ready(Ok(()))
+        stream.poll_read(cx, open, buf, Caller::here("mini::fs::File::poll_read")).map_ok(drop)
     }
 }
 

@@ -38,6 +38,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use libc::{c_int, c_long};
+use mini_net::Unfilled;
 
 use super::{CHUNK, Links};
 
@@ -114,11 +115,14 @@ pub(in crate::fs) fn size(file: &File) -> Option<u64> {
 /// an end where there is none (preadv2(2), BUGS).
 static ENDS_ARE_TRUE: AtomicBool = AtomicBool::new(false);
 
-pub(in crate::fs) fn read(file: &File, buf: &mut [u8]) -> Option<usize> {
-    let length = buf.len().min(CHUNK);
-    // SAFETY: `buf` is `length` bytes or longer, and borrowed exclusively.
-    // Test: tests/tests/fs.rs `a_read_takes_what_is_asked_for`.
-    let read = unsafe { read_now(file, buf.as_mut_ptr(), length, AT_POSITION) }?;
+pub(in crate::fs) fn read(file: &File, buf: &mut impl Unfilled) -> Option<usize> {
+    // SAFETY: the kernel alone writes there. Test: tests/tests/fs.rs `a_read_takes_what_is_asked_for`.
+    let room = unsafe { buf.room() };
+    let (start, length) = (room.as_mut_ptr().cast::<u8>(), room.len().min(CHUNK));
+    // SAFETY: `room` is `length` bytes or longer, and borrowed exclusively. Test: as above.
+    let read = unsafe { read_now(file, start, length, AT_POSITION) }?;
+    // SAFETY: the kernel has just initialised that many bytes of the same room. Test: as above.
+    unsafe { buf.fill(read) };
     (read > 0 || ENDS_ARE_TRUE.load(Relaxed)).then_some(read)
 }
 
@@ -137,7 +141,7 @@ pub(in crate::fs) fn read_to_end(file: &File, content: &mut Vec<u8>) -> bool {
     }
     // Full: there may be more, as a file can grow.
     let mut more = [0; 32];
-    let read = read(file, &mut more);
+    let read = read(file, &mut &mut more[..]);
     content.extend_from_slice(&more[..read.unwrap_or(0)]);
     read == Some(0)
 }

@@ -4,6 +4,8 @@ use std::fs::{File, Metadata};
 use std::io;
 use std::path::Path;
 
+use mini_net::Unfilled;
+
 use super::Links;
 
 pub(in crate::fs) fn open(_: &Path) -> Option<(File, u64)> {
@@ -26,7 +28,7 @@ pub(in crate::fs) fn size(file: &File) -> Option<u64> {
     file.metadata().ok().map(|metadata| metadata.len())
 }
 
-pub(in crate::fs) fn read(_: &File, _: &mut [u8]) -> Option<usize> {
+pub(in crate::fs) fn read(_: &File, _: &mut impl Unfilled) -> Option<usize> {
     None
 }
 
