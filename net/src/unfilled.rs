@@ -15,11 +15,11 @@ use std::os::fd::AsFd;
 use crate::source::{Channel, Left, Source};
 use crate::sys::socket;
 
-/// A buffer that may be filled in part, and initialised in part. What is filled is no longer in its room.
+/// A buffer that may be filled in part, and initialised in part. Filled bytes are no longer in its room.
 ///
 /// Public for `mini`, which reads files and the outputs of child processes.
 pub trait Unfilled {
-    /// How many bytes may be filled.
+    /// The length of the room.
     fn remaining(&self) -> usize;
 
     /// The part that is not filled.

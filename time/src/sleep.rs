@@ -136,8 +136,8 @@ pub fn sleep_of(location: &'static Location<'static>, duration: Duration) -> Sle
     sleep
 }
 
-/// Waits before a call at `location` is tried again, for a runtime. The wait that dumps show is the caller's. Where a
-/// [`sleep`] panics, as it has no runtime or that was shut down, this is ready early: the caller returns the error.
+/// Waits before a call at `location` is tried again, for a runtime. The wait that dumps show is the caller's. If a
+/// [`sleep`] would panic, without a runtime or after its shutdown, this is ready early: the caller returns the error.
 #[doc(hidden)]
 pub fn retry_after(location: &'static Location<'static>, duration: Duration) -> Sleep {
     let mut sleep = sleep(duration);

@@ -263,7 +263,7 @@ impl Shared {
     }
 }
 
-/// Where `net` resolves names.
+/// The threads on which `net` resolves names.
 fn resolver(blocking: &Arc<Blocking<Queued>>) -> mini_net::Blocking {
     let blocking = blocking.clone();
     Arc::new(move |job| blocking.push_call(job))

@@ -204,7 +204,7 @@ impl ShutdownReport {
         &self.cancelled
     }
 
-    /// How many names are still being looked up.
+    /// The number of names that are still being looked up.
     ///
     /// # Examples
     ///
