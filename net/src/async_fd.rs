@@ -385,7 +385,7 @@ impl<T: AsFd> AsyncFd<T> {
         interest: Interest,
     ) -> Poll<io::Result<AsyncFdReadyGuard<'a, T>>> {
         if let Err(e) = check_interest(self.interest, interest) {
-            return poll_error(cx, e);
+            return poll_error(cx, self.source.leaf(interest), e);
         }
         let seen = ready!(self.source.poll_ready(cx, wait, interest, None))?;
         Poll::Ready(Ok(AsyncFdReadyGuard::new(self, seen, interest)))

@@ -141,7 +141,7 @@ impl<T: AsFd> Source<T> {
     /// about to connect.
     #[cold]
     fn poll_empty<C: Call<T>>(&self, cx: &mut Context<'_>, call: &mut C) -> Option<Poll<io::Result<C::Output>>> {
-        if mini_context::check_budget(cx).is_pending() {
+        if mini_context::check_budget(cx, self.leaf(call.interest())).is_pending() {
             return Some(Poll::Pending);
         }
         let made = call.call(self).map(|(output, _)| output);
@@ -276,7 +276,7 @@ impl<C: Call<T>, T: AsFd> Future for Op<'_, C, T> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let Op { waiting, call } = self.get_mut();
         if let Err(e) = call.check() {
-            return poll_error(cx, e);
+            return poll_error(cx, waiting.place.leaf(call.interest()), e);
         }
         waiting.poll_call(cx, call)
     }
@@ -326,7 +326,7 @@ impl<P> Future for SendTo<'_, P> {
 
 impl Sending<'_> {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        ready!(mini_context::check_budget(cx));
+        ready!(mini_context::check_budget(cx, &*self));
         let Sending { waiting, buf, to } = self;
         if let Receiver::Host(resolve) = to {
             let first = ready!(resolve.poll(cx)).map(|mut addrs| addrs.next());

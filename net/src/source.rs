@@ -99,8 +99,8 @@ pub struct Site {
 }
 
 /// An error that is known without a call. It costs one: a task that tries again and again lets others run.
-pub(crate) fn poll_error<R>(cx: &mut Context<'_>, error: io::Error) -> Poll<io::Result<R>> {
-    mini_context::poll_call(cx).map(|()| Err(error))
+pub(crate) fn poll_error<L, R>(cx: &mut Context<'_>, leaf: *const L, error: io::Error) -> Poll<io::Result<R>> {
+    mini_context::poll_call(cx, leaf).map(|()| Err(error))
 }
 
 impl Rule {
@@ -237,7 +237,7 @@ impl<T: AsFd> Source<T> {
         interest: Interest,
         mut key: Option<&mut Key>,
     ) -> Poll<io::Result<Seen>> {
-        ready!(mini_context::check_budget(cx));
+        ready!(mini_context::check_budget(cx, self.leaf(interest)));
         let known = match self.register(wait, Ready::EMPTY) {
             Ok(known) => known,
             Err(e) => {
@@ -351,7 +351,7 @@ impl<T: AsFd> Source<T> {
         interest: Interest,
         key: &mut Option<&mut Key>,
     ) -> Poll<io::Result<Seen>> {
-        ready!(mini_context::check_budget(cx));
+        ready!(mini_context::check_budget(cx, self.leaf(interest)));
         match self.registration_for(wait, interest) {
             Ok(Some(known)) => self.poll_wait(known, cx, wait, interest, key.as_deref_mut()).map(Ok),
             Ok(None) => Poll::Ready(Ok(Slot::unregistered())),
@@ -360,6 +360,12 @@ impl<T: AsFd> Source<T> {
                 Poll::Ready(Err(e))
             }
         }
+    }
+
+    /// The address by which the budget knows a direction.
+    #[inline]
+    pub(crate) fn leaf(&self, interest: Interest) -> *const () {
+        ptr::from_ref(self).wrapping_byte_add(usize::from(interest.is_writable())).cast()
     }
 
     /// What a finished operation says about the readiness.

@@ -263,7 +263,7 @@ impl Stdin {
         }
         simulated::check_read(wait)?;
         match self.0.get(In::open) {
-            Err(e) => poll_error(cx, e),
+            Err(e) => poll_error(cx, self, e),
             Ok(In::Thread(handle)) => {
                 handle.poll(Interest::READABLE, key, |reader, key| reader.poll_read(cx, wait, key, &mut buf))
             }
@@ -377,11 +377,11 @@ impl<const FD: i32> Output<FD> {
         if buf.is_empty() {
             return Poll::Ready(Ok(0));
         }
-        if let Some(polled) = simulated::poll_write(cx, Self::current, buf) {
+        if let Some(polled) = simulated::poll_write(cx, self, Self::current, buf) {
             return polled;
         }
         match self.0.get(Self::open) {
-            Err(e) => poll_error(cx, e),
+            Err(e) => poll_error(cx, self, e),
             Ok(Out::Thread(handle)) => {
                 handle.poll(Interest::WRITABLE, key, |writer, key| writer.poll_write(cx, wait, key, buf))
             }

@@ -83,7 +83,6 @@ struct Model {
 ///
 /// If the sockets do something else.
 pub fn run(choices: &mut Choices<'_>) {
-    mini_context::swap_budget(u8::MAX);
     let mut model = Model {
         reactors: [(); 2].map(|()| Reactor::new().expect("a reactor")),
         blocking: Arc::new(|_| unreachable!("nothing here blocks")),

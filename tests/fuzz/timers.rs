@@ -71,7 +71,6 @@ struct Model {
 ///
 /// If the timers do something else.
 pub fn run(choices: &mut Choices<'_>) {
-    mini_context::swap_budget(u8::MAX);
     let clock = Clock::pausable(true);
     let drivers = [(); 2].map(|()| Timers::new(clock.clone(), Waker::noop().clone()));
     let mut model = Model { clock, drivers, sleeps: Vec::new(), now: 0, wakers: 0, log: Log::default() };

@@ -7,9 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::task::{Context, Poll};
 
+use futures::stream::{FuturesUnordered, StreamExt};
 use futures_lite::future;
+use mini::net::UnixStream;
+use mini::runtime::Builder;
 use mini::sync::{Notify, Semaphore, mpsc, oneshot, watch};
-use mini::task::{CancelToken, Reason, consume_budget, unconstrained, yield_now};
+use mini::task::{CancelToken, Reason, block_in_place, consume_budget, unconstrained, yield_now};
 use mini::time::{Duration, Instant, deadline, sleep, timeout};
 use mini_tests::{Counts, block_on_elsewhere, caught, counted, on_each_flavour, on_single_workers, poll_with};
 
@@ -192,13 +195,109 @@ fn beside_a_future_that_spends_all_at_once_others_of_the_same_task_go_on() {
     });
 }
 
-/// An executor inside of a task does not come back to the runtime, so its futures must not be refused for good.
+/// An executor inside of a task does not come back to the runtime: what it polls goes on when it is polled again.
 #[test]
-fn a_foreign_executor_inside_of_a_task_goes_on_with_a_spent_budget() {
+fn a_foreign_executor_inside_of_a_task_is_never_refused_twice_in_a_row() {
+    fn most_refusals_in_a_row() -> usize {
+        let (mut in_a_row, mut most) = (0, 0);
+        for _ in 0..10_000 {
+            block_on_elsewhere(async {
+                let mut one = pin!(consume_budget());
+                poll_fn(|cx| {
+                    let polled = one.as_mut().poll(cx);
+                    in_a_row = if polled.is_ready() { 0 } else { in_a_row + 1 };
+                    most = most.max(in_a_row);
+                    polled
+                })
+                .await;
+            });
+        }
+        most
+    }
     on_each_flavour(|builder| {
         builder.build().unwrap().block_on(async {
-            mini::spawn(async { block_on_elsewhere(spend(1_000)) }).await.unwrap();
-            mini::spawn_blocking(|| block_on_elsewhere(spend(1_000))).await.unwrap();
+            assert_eq!(most_refusals_in_a_row(), 1, "in block_on");
+            assert_eq!(mini::spawn(async { most_refusals_in_a_row() }).await.unwrap(), 1, "in a task");
+        });
+    });
+}
+
+/// As many programs ask what they need not wait for, and as libraries do that poll by hand.
+#[test]
+fn outside_of_tasks_nothing_that_is_ready_is_refused() {
+    const MANY: usize = 1_000;
+
+    /// How often a message that is there is not found.
+    fn refusals() -> usize {
+        let (sender, mut receiver) = mpsc::unbounded_channel();
+        (0..MANY).for_each(|_| sender.send(()).unwrap());
+        (0..MANY).filter(|_| poll_with(&mut pin!(receiver.recv()), &Counts::new()).is_pending()).count()
+    }
+    /// How often a socket that has data is not read.
+    fn refused_reads() -> usize {
+        let (here, there) = UnixStream::pair().unwrap();
+        there.try_write(&[7; MANY]).unwrap();
+        (0..MANY).filter(|_| poll_with(&mut pin!(here.read(&mut [0])), &Counts::new()).is_pending()).count()
+    }
+
+    assert_eq!((refusals(), refused_reads()), (0, 0), "without a runtime");
+    on_each_flavour(|builder| {
+        let runtime = builder.build().unwrap();
+        let entered = runtime.enter();
+        assert_eq!((refusals(), refused_reads()), (0, 0), "in `enter`");
+        drop(entered);
+        runtime.block_on(spend(100));
+        assert_eq!(refusals(), 0, "after `block_on`");
+        caught(|| {
+            runtime.block_on(async {
+                spend(100).await;
+                panic!("inside");
+            })
+        });
+        assert_eq!(refusals(), 0, "after a panic in `block_on`");
+        let job = mini::runtime::Handle::clone(runtime.handle());
+        let job = runtime.spawn_blocking(move || (refusals(), job.block_on(spend(100)), refusals()));
+        assert_eq!(runtime.block_on(job).unwrap(), (0, (), 0), "in a job, before and after `block_on`");
+        assert_eq!(runtime.block_on(async { refusals() }).min(1), 1, "in a task some are");
+    });
+    let runtime = Builder::new_multi_thread().worker_threads(2).build().unwrap();
+    let in_place = async {
+        spend_all().await;
+        let in_place = block_in_place(|| refusals());
+        (in_place, refusals().min(1))
+    };
+    assert_eq!(runtime.block_on(runtime.spawn(in_place)).unwrap(), (0, 1), "in `block_in_place`, and after it");
+
+    let runtime = Builder::new_current_thread().build().unwrap();
+    let task = runtime.spawn(spend(1_000));
+    while !task.is_finished() {
+        runtime.turn(Duration::ZERO);
+        assert_eq!(refusals(), 0, "between the turns of an embedder");
+    }
+}
+
+/// A set of futures in a task has the task's budget: it polls again those that were refused, but not for ever.
+#[test]
+fn futures_that_a_task_polls_in_a_set_have_its_budget() {
+    on_single_workers(|builder| {
+        builder.build().unwrap().block_on(async {
+            let other = mini::spawn(async {});
+            let rounds = Cell::new(0);
+            let is_over = || other.is_finished() || rounds.get() > 100_000;
+            let flood = async || {
+                while !is_over() {
+                    let (mut first, mut second) = (consume_budget(), consume_budget());
+                    poll_fn(|cx| match Pin::new(&mut first).poll(cx) {
+                        Poll::Pending => Pin::new(&mut second).poll(cx),
+                        ready => ready,
+                    })
+                    .await;
+                    rounds.set(rounds.get() + 1);
+                }
+            };
+            let mut floods: FuturesUnordered<_> = (0..3).map(|_| flood()).collect();
+            while floods.next().await.is_some() {}
+            assert!(rounds.get() < 10 * 128, "{}", rounds.get());
         });
     });
 }
@@ -356,20 +455,6 @@ fn what_was_left_is_left_afterwards_also_after_a_panic() {
             assert!((2..=3).contains(&polls), "{polls}");
         });
     });
-}
-
-#[test]
-fn spending_works_on_any_executor() {
-    let counts = Counts::new();
-    let mut long = Box::pin(spend(1000));
-    let mut polls = 1;
-    while poll_with(&mut long, &counts).is_pending() {
-        assert_eq!(counts.wakes(), polls, "it has woken itself");
-        polls += 1;
-    }
-    assert!(polls >= 7, "{polls}");
-    let mut one = consume_budget();
-    while Pin::new(&mut one).poll(&mut Context::from_waker(std::task::Waker::noop())).is_pending() {}
 }
 
 /// Spends the budget of this poll, whatever a coin decides about the last unit.

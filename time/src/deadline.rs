@@ -260,7 +260,7 @@ impl<F: Future> Future for Deadline<F> {
     type Output = Result<F::Output, Elapsed>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        ready!(mini_context::check_order(cx)); // as with a timeout
+        ready!(mini_context::check_order(cx, &*self)); // as with a timeout
         let mut this = self.project();
         let own = Due { at: this.limit.deadline().into_std(), location: this.limit.location() };
         let due = earlier(own, due());

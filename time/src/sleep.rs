@@ -438,8 +438,9 @@ impl Future for Sleep {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        ready!(self.get_mut().poll_elapsed(cx));
-        mini_context::poll_budget(cx)
+        let sleep = self.get_mut();
+        ready!(sleep.poll_elapsed(cx));
+        mini_context::poll_budget(cx, sleep)
     }
 }
 

@@ -127,7 +127,7 @@ pub(crate) fn poll_limit(limit: &mut Sleep, cx: &mut Context<'_>) -> Poll<()> {
     // Outside the budget: the future may spend all of it, at each poll.
     ready!(limit.poll_elapsed(cx));
     // But in a loop, a limit that is over before any wait would keep other tasks from running. It yields once at most.
-    if is_first { mini_context::poll_budget(cx) } else { Poll::Ready(()) }
+    if is_first { mini_context::poll_budget(cx, limit) } else { Poll::Ready(()) }
 }
 
 /// The error of a limit that is over, whose future was polled since `before`, and is not ready.
@@ -196,7 +196,7 @@ impl<F: Future> Future for Timeout<F> {
     // With the room for an error in the result, a call would cost 25 instructions more than the body.
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        ready!(mini_context::check_order(cx)); // or the limit could win, as the future is refused
+        ready!(mini_context::check_order(cx, &*self)); // or the limit could win, as the future is refused
         let this = self.project();
         let before = mini_context::mark_notes();
         if let Poll::Ready(output) = this.future.poll(cx) {
@@ -299,12 +299,17 @@ mod tests {
             }
         };
         let mut limited = timeout(MS, Box::pin(busy));
+        let mut poll = || -> Poll<Result<(), Elapsed>> {
+            begin_poll(7);
+            let polled = probe.poll(&mut limited);
+            mini_context::end_poll();
+            polled
+        };
         for wakes in 1..4 {
-            let poll: Poll<Result<(), Elapsed>> = probe.poll(&mut limited);
-            assert_eq!((poll, probe.wakes()), (Poll::Pending, wakes));
+            assert_eq!((poll(), probe.wakes()), (Poll::Pending, wakes));
         }
         timers.clock().advance(MS).unwrap();
-        assert_eq!(probe.poll(&mut limited), Poll::Ready(Err(Elapsed::new())));
+        assert_eq!(poll(), Poll::Ready(Err(Elapsed::new())));
     }
 
     #[test]
@@ -313,10 +318,8 @@ mod tests {
         let _entered = enter(&timers);
         let probe = Probe::default();
         let busy = future::poll_fn(|_| {
-            let next = || Probe::default().poll(&mut sleep(Duration::ZERO));
-            // From a yield, which fills the budget, to the last but one.
-            while next().is_ready() {}
-            assert!((0..127).all(|_| next().is_ready()));
+            begin_poll(7);
+            assert!((0..127).all(|_| Probe::default().poll(&mut sleep(Duration::ZERO)).is_ready()));
             Poll::<()>::Pending
         });
         let mut limited = timeout(MS, busy);

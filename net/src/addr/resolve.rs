@@ -110,7 +110,7 @@ impl Future for LookupHost {
     type Output = io::Result<Addrs>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<Addrs>> {
-        ready!(mini_context::check_budget(cx));
+        ready!(mini_context::check_budget(cx, &*self));
         mini_context::spend_if_ready(self.get_mut().0.poll(cx))
     }
 }
@@ -119,7 +119,7 @@ impl<S, R> Future for TryEach<'_, S, R> {
     type Output = io::Result<R>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<R>> {
-        ready!(mini_context::check_budget(cx));
+        ready!(mini_context::check_budget(cx, &*self));
         let this = self.get_mut();
         let addrs = ready!(this.resolve.poll(cx));
         mini_context::spend_call();

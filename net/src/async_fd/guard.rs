@@ -179,7 +179,7 @@ impl<'a, T: AsFd> Future for FdReady<'a, T> {
         let FdReady { fd, readiness } = self.get_mut();
         let interest = readiness.interest;
         if let Err(e) = check_interest(fd.interest, interest) {
-            return poll_error(cx, e);
+            return poll_error(cx, readiness, e);
         }
         let seen = ready!(readiness.poll_seen(cx))?;
         Poll::Ready(Ok(AsyncFdReadyGuard::new(fd, seen, interest)))

@@ -137,7 +137,7 @@ impl Flow {
             match self.stage {
                 Stage::Copying if self.has_bytes() => ready!(self.poll_write(cx, writer))?,
                 Stage::Copying => {
-                    ready!(mini_context::check_budget(cx)); // a spent budget is no wait: the pipe stays
+                    ready!(mini_context::check_budget(cx, self)); // a spent budget is no wait: the pipe stays
                     match self.poll_read(cx, reader, writer) {
                         Poll::Ready(read) => read?,
                         Poll::Pending => {

@@ -12,8 +12,9 @@ pub(super) fn check_read(_: &Wait) -> io::Result<()> {
 }
 
 #[inline]
-pub(super) fn poll_write(
+pub(super) fn poll_write<L>(
     _: &mut Context<'_>,
+    _: *const L,
     _: fn() -> io::Result<File>,
     _: &[u8],
 ) -> Option<Poll<io::Result<usize>>> {

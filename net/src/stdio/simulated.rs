@@ -23,8 +23,9 @@ pub(super) fn check_read(wait: &Wait) -> io::Result<()> {
 }
 
 /// Writes all of `buf` to what `file` returns, in a simulation; `None` outside.
-pub(super) fn poll_write(
+pub(super) fn poll_write<L>(
     cx: &mut Context<'_>,
+    leaf: *const L,
     file: fn() -> io::Result<File>,
     buf: &[u8],
 ) -> Option<Poll<io::Result<usize>>> {
@@ -33,5 +34,5 @@ pub(super) fn poll_write(
         mini_context::spend_call();
         Ok(buf.len())
     };
-    sim::is_simulated().then(|| mini_context::check_budget(cx).map(|()| write()))
+    sim::is_simulated().then(|| mini_context::check_budget(cx, leaf).map(|()| write()))
 }

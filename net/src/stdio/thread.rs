@@ -347,7 +347,7 @@ fn poll<R>(
     key: &mut Key,
     mut op: impl FnMut() -> io::Result<R>,
 ) -> Poll<io::Result<R>> {
-    ready!(mini_context::check_budget(cx));
+    ready!(mini_context::check_budget(cx, slot));
     let result = loop {
         let Poll::Ready(seen) = slot.poll_ready(cx, interest, Some(&mut *key)) else {
             wait.leave_note(-1);

@@ -8,6 +8,7 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
+use std::ptr;
 use std::task::{Context, Poll, ready};
 
 use socket2::{Domain, SockRef, Socket as RawSocket, Type};
@@ -103,6 +104,7 @@ impl Future for Connect {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<TcpStream>> {
         let this = self.get_mut();
+        let leaf = ptr::from_ref(this);
         loop {
             if let Some(stream) = ready!(this.poll_attempt(cx)) {
                 return Poll::Ready(Ok(stream));
@@ -111,13 +113,13 @@ impl Future for Connect {
                 Some(addrs) => addrs,
                 None => {
                     this.resolve.wait.need_runtime(); // whether or not this one has to wait
-                    ready!(mini_context::check_budget(cx)); // a lookup may fail at once
+                    ready!(mini_context::check_budget(cx, leaf)); // a lookup may fail at once
                     let addrs = ready!(this.resolve.poll(cx));
                     mini_context::spend_call();
                     this.addrs.insert(addrs?)
                 }
             };
-            ready!(mini_context::check_budget(cx)); // each address costs a socket
+            ready!(mini_context::check_budget(cx, leaf)); // each address costs a socket
             match addrs.next() {
                 Some(addr) => this.start(addr),
                 None => {

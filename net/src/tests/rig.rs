@@ -45,7 +45,6 @@ impl Rig {
         let reactor = Reactor::new().unwrap();
         let pool: Blocking = Arc::new(pool);
         let _entered = enter(&reactor, &pool, NO_DELAY);
-        mini_context::swap_budget(mini_context::BUDGET);
         Rig { reactor, events: Events::new(), _entered }
     }
 

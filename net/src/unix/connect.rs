@@ -89,7 +89,7 @@ impl<K: SocketKind> Attempt<K> {
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<K>> {
-        ready!(mini_context::check_budget(cx));
+        ready!(mini_context::check_budget(cx, &*self));
         let trying = loop {
             match &mut self.state {
                 State::Trying(trying) => break trying,

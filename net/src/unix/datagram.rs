@@ -197,7 +197,7 @@ impl UnixDatagram {
         let wait = Wait::here(site!(poll_send_to, Write));
         let to = match raw_path(SEND, path.as_ref()) {
             Ok(to) => to,
-            Err(e) => return poll_error(cx, e),
+            Err(e) => return poll_error(cx, self, e),
         };
         self.source().poll_call(cx, &wait, None, &mut SendToAddr { buf, to: &to })
     }

@@ -1,5 +1,9 @@
 //! The budget of a poll: what a task may complete before it has to let others run.
 //!
+//! Only the poll of a task has one: [`begin_poll`](crate::begin_poll) sets it, and at the end of the poll it is endless
+//! again. Outside of tasks nobody waits for this thread to return, and an executor that knows nothing of budgets may not
+//! ask a second time.
+//!
 //! Once the budget is spent, each refusal leaves one unit for the next leaf. So if a task joins several futures and
 //! polls the busy one first, the others make progress too. A coin decides whether the first leaf in a poll that finds
 //! nothing left is refused or gets that unit: it may be a leaf that always comes after a future which spends all and
@@ -7,41 +11,48 @@
 //! Otherwise a `select` in a loop over two sockets that are always ready would always find one. The next poll begins
 //! with a full budget.
 //!
-//! A foreign executor begins no poll. On a thread without a runtime each refusal fills the budget. Inside of a task or
-//! a job the poll in progress is the runtime's, and does not end while such an executor runs: after [`REFUSALS`]
-//! refusals each fills the budget too.
+//! An executor inside of a task does not let the poll end. It polls the same leaf once more, which no `select` does: the
+//! leaf is known by its address, and gets a full budget. After [`REFUSALS`] refusals each fills the budget, as a leaf
+//! may have no address.
 //!
-//! Rejected: a budget that the runtime alone refills (a future that a foreign executor polls would starve once it is
-//! spent). One that every refusal refills (the loop of two sockets ran for good). One of which nothing is left after
-//! the first refusal (a timer joined to a socket that is always ready was never asked).
+//! Rejected: one that every refusal refills (the loop of two sockets ran for good). One of which nothing is left after
+//! the first refusal (a timer joined to a socket that is always ready was never asked). A budget outside of tasks, which
+//! each refusal refills (whoever asks a future once found nothing each 129th time).
 
 use std::cell::Cell;
+use std::ptr;
 use std::task::{Context, Poll};
 
 use crate::LOCAL;
 use crate::rules::{BUDGET, CALL, CALL_BYTES, REFUSALS};
 
+/// A budget that is not spent: that of a thread which polls no task.
+pub const ENDLESS: u8 = u8::MAX;
+
 /// Spends one unit of the running task's budget.
 ///
 /// Once [`BUDGET`](crate::BUDGET) units are spent this wakes the task and returns `Pending`, so that an operation that
-/// is always ready starves nobody. Other leaves in the same poll may get a unit now and then. If no runtime begins
-/// polls on this thread, the budget is full again.
+/// is always ready starves nobody. Other leaves in the same poll may get a unit now and then. If this thread polls no
+/// task, the budget is endless.
+///
+/// `leaf` is the address of the future that asks, or null: by it an executor inside of the poll is known.
 ///
 /// # Examples
 ///
 /// ```
 /// use std::task::{Context, Waker};
+/// use mini_context::{BUDGET, begin_poll, end_poll, poll_budget};
 ///
-/// let mut cx = Context::from_waker(Waker::noop());
-/// for _ in 0..mini_context::BUDGET {
-///     assert!(mini_context::poll_budget(&mut cx).is_ready());
-/// }
-/// assert!(mini_context::poll_budget(&mut cx).is_pending());
-/// assert!(mini_context::poll_budget(&mut cx).is_ready());
+/// let (mut cx, leaf) = (Context::from_waker(Waker::noop()), 0_u8);
+/// begin_poll(7);
+/// assert!((0..BUDGET).all(|_| poll_budget(&mut cx, &leaf).is_ready()));
+/// while poll_budget(&mut cx, &leaf).is_ready() {}
+/// end_poll();
+/// assert!((0..1_000).all(|_| poll_budget(&mut cx, &leaf).is_ready()));
 /// ```
 #[inline]
-pub fn poll_budget(cx: &mut Context<'_>) -> Poll<()> {
-    let left = check_budget(cx);
+pub fn poll_budget<L>(cx: &mut Context<'_>, leaf: *const L) -> Poll<()> {
+    let left = check_budget(cx, leaf);
     if left.is_ready() {
         spend(1);
     }
@@ -55,15 +66,15 @@ pub fn poll_budget(cx: &mut Context<'_>) -> Poll<()> {
 /// ```
 /// use std::task::{Context, Waker};
 ///
-/// let mut cx = Context::from_waker(Waker::noop());
-/// for _ in 0..mini_context::BUDGET / 8 {
-///     assert!(mini_context::poll_call(&mut cx).is_ready());
-/// }
-/// assert!(mini_context::poll_call(&mut cx).is_pending());
+/// let (mut cx, leaf) = (Context::from_waker(Waker::noop()), 0_u8);
+/// mini_context::begin_poll(7);
+/// let calls = (0..).take_while(|_| mini_context::poll_call(&mut cx, &leaf).is_ready()).count();
+/// assert!((16..=17).contains(&calls)); // a coin decides about the last one
+/// # mini_context::end_poll();
 /// ```
 #[inline]
-pub fn poll_call(cx: &mut Context<'_>) -> Poll<()> {
-    let left = check_budget(cx);
+pub fn poll_call<L>(cx: &mut Context<'_>, leaf: *const L) -> Poll<()> {
+    let left = check_budget(cx, leaf);
     if left.is_ready() {
         spend_call();
     }
@@ -79,16 +90,19 @@ pub fn poll_call(cx: &mut Context<'_>) -> Poll<()> {
 /// ```
 /// use std::task::{Context, Waker};
 ///
-/// let mut cx = Context::from_waker(Waker::noop());
-/// let left = mini_context::swap_budget(0);
-/// assert!(mini_context::check_budget(&mut cx).is_pending());
-/// assert!(mini_context::check_budget(&mut cx).is_ready());
-/// # mini_context::swap_budget(left);
+/// let (mut cx, leaf) = (Context::from_waker(Waker::noop()), 0_u8);
+/// mini_context::begin_poll(7);
+/// assert!(mini_context::check_budget(&mut cx, &leaf).is_ready());
+/// mini_context::spend(mini_context::BUDGET);
+/// while mini_context::check_budget(&mut cx, &leaf).is_ready() {
+///     mini_context::spend(1); // a coin has left one
+/// }
+/// # mini_context::end_poll();
 /// ```
 #[inline]
-pub fn check_budget(cx: &mut Context<'_>) -> Poll<()> {
+pub fn check_budget<L>(cx: &mut Context<'_>, leaf: *const L) -> Poll<()> {
     if LOCAL.with(|local| local.budget.get()) == 0 {
-        return refuse(cx);
+        return refuse(cx, leaf.cast());
     }
     Poll::Ready(())
 }
@@ -104,22 +118,22 @@ pub fn check_budget(cx: &mut Context<'_>) -> Poll<()> {
 /// ```
 /// use std::task::{Context, Waker};
 ///
-/// let mut cx = Context::from_waker(Waker::noop());
+/// let (mut cx, leaf) = (Context::from_waker(Waker::noop()), 0_u8);
 /// let left = mini_context::swap_budget(0);
-/// while mini_context::check_order(&mut cx).is_pending() {}
+/// while mini_context::check_order(&mut cx, &leaf).is_pending() {}
 /// assert!(mini_context::has_budget());
 /// # mini_context::swap_budget(left);
 /// ```
 #[inline]
-pub fn check_order(cx: &mut Context<'_>) -> Poll<()> {
+pub fn check_order<L>(cx: &mut Context<'_>, leaf: *const L) -> Poll<()> {
     if LOCAL.with(|local| local.budget.get()) == 0 {
-        return refuse_in_order(cx);
+        return refuse_in_order(cx, leaf.cast());
     }
     Poll::Ready(())
 }
 
 #[cold]
-fn refuse_in_order(cx: &mut Context<'_>) -> Poll<()> {
+fn refuse_in_order(cx: &mut Context<'_>, leaf: *const ()) -> Poll<()> {
     let goes_on = LOCAL.with(|local| {
         let leaves_none = (1..=REFUSALS - u16::from(BUDGET)).contains(&local.refusals.get());
         let goes_on = leaves_none && toss(&local.coin);
@@ -128,7 +142,7 @@ fn refuse_in_order(cx: &mut Context<'_>) -> Poll<()> {
         }
         goes_on
     });
-    if goes_on { Poll::Ready(()) } else { refuse(cx) }
+    if goes_on { Poll::Ready(()) } else { refuse(cx, leaf) }
 }
 
 /// Spends one unit if `polled` is ready: what only waits spends nothing, so any number of waiting leaves fits into a
@@ -176,10 +190,9 @@ pub fn has_budget() -> bool {
 /// mini_context::begin_poll(1);
 /// assert!(!mini_context::was_refused());
 /// mini_context::spend(mini_context::BUDGET);
-/// while mini_context::poll_budget(&mut Context::from_waker(Waker::noop())).is_ready() {}
+/// while mini_context::poll_budget(&mut Context::from_waker(Waker::noop()), &0_u8).is_ready() {}
 /// assert!(mini_context::was_refused());
 /// # mini_context::end_poll();
-/// # mini_context::end_polls();
 /// ```
 #[inline]
 pub fn was_refused() -> bool {
@@ -187,15 +200,23 @@ pub fn was_refused() -> bool {
 }
 
 #[cold]
-fn refuse(cx: &mut Context<'_>) -> Poll<()> {
+fn refuse(cx: &mut Context<'_>, leaf: *const ()) -> Poll<()> {
     let goes_on = LOCAL.with(|local| {
         let left = local.refusals.get();
         local.refusals.set(left.saturating_sub(1));
-        local.budget.set(match left {
-            0 => BUDGET,
-            left => u8::from(left > REFUSALS - u16::from(BUDGET)),
-        });
-        left == REFUSALS && toss(&local.coin)
+        if left > REFUSALS - u16::from(BUDGET) {
+            local.budget.set(1);
+            local.refused.set(ptr::null());
+            return left == REFUSALS && toss(&local.coin);
+        }
+        let is_again = !leaf.is_null() && local.refused.get() == leaf;
+        if is_again || local.refused.get().is_null() {
+            local.refused.set(if is_again { ptr::null() } else { leaf });
+        }
+        if is_again || left == 0 {
+            local.budget.set(BUDGET);
+        }
+        is_again
     });
     if goes_on {
         return Poll::Ready(());
@@ -221,19 +242,6 @@ fn toss(coin: &Cell<u32>) -> bool {
 /// ```
 pub fn swap_coin(coin: u32) -> u32 {
     LOCAL.with(|local| local.coin.replace(coin))
-}
-
-/// The thread no longer polls for a runtime: from now on each refusal fills the budget.
-///
-/// # Examples
-///
-/// ```
-/// mini_context::begin_poll(0);
-/// // A runtime polls a future, and is done with it.
-/// mini_context::end_polls();
-/// ```
-pub fn end_polls() {
-    LOCAL.with(|local| local.refusals.set(0));
 }
 
 /// Counts one completed operation that has made a system call.
@@ -293,17 +301,17 @@ pub fn spend_bytes(bytes: usize) {
 #[inline]
 pub fn spend(units: u8) {
     LOCAL.with(|local| match local.budget.get() {
-        u8::MAX => {}
+        ENDLESS => {}
         left => local.budget.set(left.saturating_sub(units)),
     });
 }
 
-/// Sets what is left of the budget, and returns what was left. `u8::MAX` is a budget that never ends.
+/// Sets what is left of the budget, and returns what was left. [`ENDLESS`] is a budget that never ends.
 ///
 /// # Examples
 ///
 /// ```
-/// let left = mini_context::swap_budget(u8::MAX);
+/// let left = mini_context::swap_budget(mini_context::ENDLESS);
 /// // Nothing polled here is made to yield.
 /// mini_context::swap_budget(left);
 /// ```
@@ -318,22 +326,25 @@ mod tests {
 
     use super::*;
 
+    /// A leaf that is not known when it asks again.
+    const NOBODY: *const () = ptr::null();
+
     #[test]
     fn each_refusal_leaves_a_unit_for_the_next_leaf_until_the_poll_has_lasted() {
         let mut cx = Context::from_waker(Waker::noop());
         crate::begin_poll(0);
         swap_budget(0);
-        let is_first_refused = poll_call(&mut cx).is_pending();
+        let is_first_refused = poll_call(&mut cx, NOBODY).is_pending();
         let is_ready = [is_first_refused, !is_first_refused];
         for nth in 0..2 * usize::from(BUDGET) - 2 {
-            assert_eq!(poll_call(&mut cx).is_ready(), is_ready[nth % 2]);
+            assert_eq!(poll_call(&mut cx, NOBODY).is_ready(), is_ready[nth % 2]);
         }
-        while poll_call(&mut cx).is_ready() {}
+        while poll_call(&mut cx, NOBODY).is_ready() {}
         for _ in 0..BUDGET {
-            assert!(poll_budget(&mut cx).is_pending());
+            assert!(poll_budget(&mut cx, NOBODY).is_pending());
         }
         crate::begin_poll(0);
-        assert!(poll_budget(&mut cx).is_ready());
+        assert!(poll_budget(&mut cx, NOBODY).is_ready());
     }
 
     /// Two tasks take turns; each polls two leaves after a future that has spent the budget.
@@ -345,34 +356,61 @@ mod tests {
             crate::begin_poll(0);
             swap_budget(0);
             for leaf in &mut went_on[poll % 2] {
-                *leaf += usize::from(poll_call(&mut cx).is_ready());
+                *leaf += usize::from(poll_call(&mut cx, NOBODY).is_ready());
             }
         }
         assert!(went_on.as_flattened().iter().all(|times| (20..=80).contains(times)), "{went_on:?}");
     }
 
+    /// Of the leaves that it polls side by side one goes on, if none did when they were polled last.
     #[test]
-    fn an_executor_inside_of_a_poll_goes_on_in_the_end_and_one_without_a_runtime_at_once() {
+    fn an_executor_inside_of_a_poll_is_never_refused_twice_in_a_row() {
         let mut cx = Context::from_waker(Waker::noop());
-        let mut refused_until_full = || {
-            swap_budget(0);
-            let polls = (0..).take_while(|_| poll_budget(&mut cx).is_ready() || swap_budget(0) != BUDGET);
-            polls.count()
-        };
-        crate::begin_poll(0);
-        assert_eq!(refused_until_full(), usize::from(REFUSALS));
-        assert_eq!(refused_until_full(), 0);
-        crate::begin_poll(0);
-        end_polls();
-        assert_eq!(refused_until_full(), 0);
+        for count in 1..=3 {
+            crate::begin_poll(7);
+            let leaves = vec![0_u8; count];
+            let mut is_refused = false;
+            for _ in 0..10_000 {
+                let was_refused = is_refused;
+                is_refused = leaves.iter().filter(|leaf| poll_call(&mut cx, *leaf).is_ready()).count() == 0;
+                assert!(!(was_refused && is_refused));
+            }
+        }
+    }
+
+    #[test]
+    fn a_leaf_without_an_address_goes_on_in_the_end() {
+        let mut cx = Context::from_waker(Waker::noop());
+        crate::begin_poll(7);
+        swap_budget(0);
+        let mut refusals = 0;
+        while check_budget(&mut cx, NOBODY).is_pending() || swap_budget(0) < BUDGET {
+            refusals += 1;
+        }
+        assert!((REFUSALS..REFUSALS + 2 * u16::from(BUDGET)).contains(&refusals), "{refusals}");
+    }
+
+    #[test]
+    fn outside_of_polls_the_budget_is_endless() {
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut is_endless = || (0..1_000).all(|_| poll_call(&mut cx, &0_u8).is_ready());
+        assert!(is_endless());
+        crate::begin_poll(7);
+        assert!(!is_endless());
+        let aside = crate::set_poll_aside();
+        assert!(is_endless());
+        drop(aside);
+        assert!(!is_endless());
+        crate::end_poll();
+        assert!(is_endless());
     }
 
     #[test]
     fn an_endless_budget_is_not_spent() {
-        let before = swap_budget(u8::MAX);
+        let before = swap_budget(ENDLESS);
         for _ in 0..1_000 {
             spend_call();
         }
-        assert_eq!(swap_budget(before), u8::MAX);
+        assert_eq!(swap_budget(before), ENDLESS);
     }
 }

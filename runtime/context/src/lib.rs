@@ -55,7 +55,7 @@ mod waker_slot;
 
 pub use budget::swap_budget;
 pub use budget::{
-    check_budget, check_order, end_polls, has_budget, poll_budget, poll_call, spend, spend_bytes, spend_call,
+    ENDLESS, check_budget, check_order, has_budget, poll_budget, poll_call, spend, spend_bytes, spend_call,
     spend_calls, spend_if_ready, swap_coin, was_refused,
 };
 pub use crowds::{crowds, forget_crowd, note_crowd};
@@ -78,6 +78,7 @@ pub use wait::{ITSELF, Wait};
 pub use waker_slot::{SeenWaker, WakerSlot};
 
 use std::cell::Cell;
+use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 #[cfg(shuttle)]
@@ -90,6 +91,8 @@ struct Local {
     budget: Cell<u8>,
     /// How many more operations may be refused in this poll.
     refusals: Cell<u16>,
+    /// The first leaf that was refused since all that was left is spent; see `budget.rs`.
+    refused: Cell<*const ()>,
     /// Whether the first leaf that finds nothing left is refused; see `budget.rs`.
     coin: Cell<u32>,
     /// How many of `other` there are, and whether there are more that are not known; see `others.rs`.
@@ -110,8 +113,9 @@ struct Local {
 thread_local! {
     static LOCAL: Local = const {
         Local {
-            budget: Cell::new(BUDGET),
-            refusals: Cell::new(0),
+            budget: Cell::new(ENDLESS),
+            refusals: Cell::new(REFUSALS),
+            refused: Cell::new(ptr::null()),
             coin: Cell::new(0),
             others: Cell::new(0),
             wait: Cell::new(None),
@@ -170,10 +174,13 @@ pub fn swap_task(task: u64) -> u64 {
     LOCAL.with(|local| local.task.replace(task))
 }
 
-/// The poll is over: what this thread does next is no part of its task. Budget and notes stay.
+/// The poll is over: what this thread does next is no part of its task, and has an endless budget. The notes stay.
 #[inline]
 pub fn end_poll() {
-    LOCAL.with(|local| local.task.set(0));
+    LOCAL.with(|local| {
+        local.task.set(0);
+        local.budget.set(ENDLESS);
+    });
 }
 
 /// The id of the task that this thread polls; that of [`new_main`] for the future of a `block_on`, 0 if it polls none.

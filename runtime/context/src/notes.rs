@@ -315,6 +315,7 @@ pub fn notes_since(mark: NoteMark) -> Notes {
 /// use mini_context::{Note, Reason, leave_note, notes, set_poll_aside};
 ///
 /// let note = Note { reason: Reason::Idle, location: Location::caller() };
+/// mini_context::begin_poll(7);
 /// leave_note(note);
 /// mini_context::spend(mini_context::BUDGET);
 /// let aside = set_poll_aside();
@@ -331,8 +332,8 @@ pub fn set_poll_aside() -> PollAside {
         noted: local.noted.get(),
         promoted: local.promoted.get(),
         has_others,
-        budget: local.budget.replace(crate::BUDGET),
-        refusals: local.refusals.replace(0),
+        budget: local.budget.replace(crate::ENDLESS),
+        refusals: local.refusals.get(),
         task: local.task.replace(0),
         stays: PhantomData,
     })

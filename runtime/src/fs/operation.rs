@@ -150,7 +150,7 @@ impl<T: Send + 'static> Run<T> {
     fn poll_raw(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
         if let State::New(_) = self.state {
             // A hop lets others run anyway.
-            ready!(mini_context::poll_call(cx));
+            ready!(mini_context::poll_call(cx, self));
         }
         if let State::Held(before, _) = &mut self.state {
             need_runtime(self.about.call, self.about.location);

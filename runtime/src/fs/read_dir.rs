@@ -181,7 +181,7 @@ impl ReadDir {
         }
         loop {
             if !self.ready.is_empty() {
-                ready!(mini_context::poll_budget(cx));
+                ready!(mini_context::poll_budget(cx, self));
             }
             if let Some(entry) = self.ready.pop_front() {
                 return Poll::Ready(entry.map(Some).map_err(failed(VERB, &*self.path)));

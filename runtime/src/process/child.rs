@@ -325,7 +325,7 @@ impl Future for Wait<'_> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<ExitStatus>> {
         let Wait { stdin, status, running } = self.get_mut();
         drop(stdin.take());
-        ready!(mini_context::check_budget(cx));
+        ready!(mini_context::check_budget(cx, running));
         if let (Some((child, notice)), None) = (running, &status) {
             let reaped = ready!(notice.poll_reap(cx, child));
             mini_context::spend_call();

@@ -209,7 +209,7 @@ impl Shared {
         let mut job = Some(job);
         // Polled once, by a blocking thread.
         let future = std::future::poll_fn(move |_| {
-            mini_context::swap_task(0); // a job may block, where a task may not
+            mini_context::end_poll(); // a job may block, where a task may not, and no task waits for its end
             std::task::Poll::Ready((job.take().expect("polled once"))())
         });
         let (task, handle) = task::new(future, self.cores[0].schedule(), Start::Shared, origin);

@@ -476,7 +476,6 @@ impl Drop for Worker<'_> {
             }
         }
         self.context = None;
-        mini_context::end_polls();
         core.ownership.release();
         shared.keep_served(core);
         if shared.has_injected() && shared.lacks_worker() {

@@ -180,7 +180,7 @@ impl Listener {
     }
 
     fn poll(&self, cx: &mut Context<'_>, wait: &Wait) -> Poll<Option<()>> {
-        ready!(mini_context::check_budget(cx));
+        ready!(mini_context::check_budget(cx, self));
         if !self.is_at_home() {
             return Poll::Ready(None);
         }

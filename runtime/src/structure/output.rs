@@ -128,7 +128,7 @@ impl<T> Future for ScopedJoinHandle<T> {
     type Output = T;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
-        ready!(mini_context::check_budget(cx));
+        ready!(mini_context::check_budget(cx, &*self));
         let polled = mini_context::spend_if_ready(self.output.poll(cx));
         if polled.is_pending() {
             mini_context::leave_note(Note { reason: Reason::JoinSet(1), location: self.output.location });

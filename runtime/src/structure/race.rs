@@ -114,7 +114,7 @@ impl<L: Racers> Future for Race<L> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         // Of a race as a whole: where its first branch is refused, a later one could win that is not to win.
-        ready!(mini_context::check_order(cx));
+        ready!(mini_context::check_order(cx, &*self));
         let mut this = self.project();
         let Some(mut list) = this.list.as_mut().as_pin_mut() else { panic!("a race was polled after it was ready") };
         let mut end = Poll::Pending;

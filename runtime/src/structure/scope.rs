@@ -362,7 +362,8 @@ where
         Ok(())
     }
 
-    /// Says whether the budget has sufficed for all of them, as does [`poll_new`](Self::poll_new).
+    /// Says whether the budget has sufficed for all of them, as does [`poll_new`](Self::poll_new). Each spends one: many
+    /// children that wait for nothing of mini's give way too.
     fn poll_woken(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Result<bool, E> {
         let mut pass = mem::take(self.as_mut().project().children.pass.as_mut());
         self.shared.ready.take(&mut pass);
@@ -370,7 +371,7 @@ where
         crate::sim::preempt::shuffle(&mut pass);
         let mut next = 0;
         while let Some(&number) = pass.get(next)
-            && takes_one(cx)
+            && mini_context::poll_budget(cx, &*self).is_ready()
         {
             next += 1;
             self.as_mut().poll_one(number)?;
@@ -388,7 +389,7 @@ where
     fn poll_new(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Result<bool, E> {
         self.as_mut().take_over();
         for _ in 0..self.children.new.len() {
-            if !takes_one(cx) {
+            if mini_context::poll_budget(cx, &*self).is_pending() {
                 return Ok(false);
             }
             self.as_mut().poll_first_new()?;
@@ -491,15 +492,6 @@ fn poll_with<F: Future>(future: Pin<&mut F>, waker: &Waker) -> Poll<F::Output> {
     #[cfg(feature = "sim")]
     let _polled = crate::sim::preempt::begin_child();
     future.poll(&mut Context::from_waker(waker))
-}
-
-/// Spends one of the budget of the poll, if that is left: many children that wait for nothing of mini's give way too.
-fn takes_one(cx: &mut Context<'_>) -> bool {
-    if mini_context::check_budget(cx).is_pending() {
-        return false;
-    }
-    mini_context::spend(1);
-    true
 }
 
 /// The panic of `f`, if it panics.

@@ -11,7 +11,8 @@ use pin_project_lite::pin_project;
 /// Spends one unit of the task's budget of 128, and yields if the budget is spent.
 ///
 /// For a loop that computes: it stays on the thread for 128 rounds, and then lets everything else that is ready run.
-/// Sockets and timers of mini do so by themselves.
+/// Sockets and timers of mini do so by themselves. Outside of tasks and of `block_on` the budget is endless: there this
+/// never yields.
 ///
 /// # Examples
 ///
@@ -30,19 +31,19 @@ use pin_project_lite::pin_project;
 ///
 /// Safe: there is nothing to lose.
 pub fn consume_budget() -> ConsumeBudget {
-    ConsumeBudget(())
+    ConsumeBudget(0)
 }
 
 /// The future of [`consume_budget`].
 #[derive(Debug)]
 #[must_use = "futures do nothing unless awaited"]
-pub struct ConsumeBudget(());
+pub struct ConsumeBudget(u8); // not empty, so that its address is its own
 
 impl Future for ConsumeBudget {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        mini_context::poll_budget(cx)
+        mini_context::poll_budget(cx, &self.0)
     }
 }
 
@@ -85,7 +86,7 @@ impl<F: Future> Future for Unconstrained<F> {
     type Output = F::Output;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
-        let _endless = Endless { left: mini_context::swap_budget(u8::MAX) };
+        let _endless = Endless { left: mini_context::swap_budget(mini_context::ENDLESS) };
         self.project().future.poll(cx)
     }
 }

@@ -273,7 +273,7 @@ impl<T> Future for JoinHandle<T> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         if self.is_finished() {
-            ready!(mini_context::poll_budget(cx));
+            ready!(mini_context::poll_budget(cx, &*self));
         }
         let polled = self.get_mut().poll_with(cx.waker());
         if polled.is_pending() {

@@ -164,13 +164,13 @@ impl<T> JoinSet<T> {
         location: &'static Location<'static>,
     ) -> Poll<Option<Result<(Id, T), JoinError>>> {
         if self.is_empty() {
-            return mini_context::poll_budget(cx).map(|()| None);
+            return mini_context::poll_budget(cx, self).map(|()| None);
         }
         if !self.is_any_ready(None) && !self.is_any_ready(Some(cx.waker())) {
             leave_note(Note { reason: Reason::JoinSet(self.len() as u64), location });
             return Poll::Pending;
         }
-        ready!(mini_context::poll_budget(cx));
+        ready!(mini_context::poll_budget(cx, self));
         let number = self.ready.pop_front().expect("there was one");
         Poll::Ready(Some(self.take(number)))
     }

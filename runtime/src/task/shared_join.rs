@@ -172,7 +172,7 @@ impl<T: Clone> Future for SharedJoinHandle<T> {
     type Output = Result<T, Arc<JoinError>>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        ready!(mini_context::check_budget(cx)); // a user's waker: before the locks
+        ready!(mini_context::check_budget(cx, &*self)); // a user's waker: before the locks
         let Self { joined, number } = &mut *self;
         // Before the look: the end may come between the two.
         let _before = joined.waiters.leave(number, cx.waker());

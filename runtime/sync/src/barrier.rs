@@ -124,7 +124,7 @@ impl Future for BarrierWait<'_> {
         let round = match *this.round {
             Some(round) => round,
             None => {
-                ready!(mini_context::check_budget(cx));
+                ready!(mini_context::check_budget(cx, &*this.round));
                 let (is_leader, round) = arrive(this.wait.place());
                 if is_leader {
                     *this.is_over = true;

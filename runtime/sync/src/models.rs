@@ -9,18 +9,10 @@ use std::task::{Context, Poll, Waker};
 use loom::cell::UnsafeCell;
 use loom::future::block_on;
 use loom::sync::atomic::{AtomicBool, Ordering};
-use loom::thread;
+use loom::{model, thread};
 
 use crate::broadcast::error::RecvError;
 use crate::{Barrier, Mutex, Notify, OnceCell, RwLock, Semaphore, SetOnce, broadcast, watch};
-
-fn model(f: impl Fn() + Send + Sync + 'static) {
-    loom::model(move || {
-        // The budget is the thread's, and loom runs all orders on one thread.
-        mini_context::swap_budget(mini_context::BUDGET);
-        f();
-    });
-}
 
 fn poll_once<F: Future>(future: F) -> Poll<F::Output> {
     pin!(future).poll(&mut Context::from_waker(Waker::noop()))

@@ -249,7 +249,7 @@ impl<N: Deref<Target = Notify>> Wait<N> {
     }
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        if mini_context::check_budget(cx).is_pending() {
+        if mini_context::check_budget(cx, &*self).is_pending() {
             if self.phase == Phase::New {
                 self.as_mut().look(Some(cx.waker()), Phase::Waiting); // to get in line
             }

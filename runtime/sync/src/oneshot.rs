@@ -91,7 +91,7 @@ impl<T> Sender<T> {
     }
 
     fn poll_end(&mut self, cx: &mut Context<'_>, location: &'static Location<'static>) -> Poll<()> {
-        ready!(mini_context::check_budget(cx));
+        ready!(mini_context::check_budget(cx, &*self));
         if self.chan.as_ref().is_none_or(|chan| chan.watch(cx.waker()).is_ready()) {
             mini_context::spend(1);
             return Poll::Ready(());
@@ -198,7 +198,7 @@ impl<T> Future for Receiver<T> {
     type Output = Result<T, RecvError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        ready!(mini_context::check_budget(cx));
+        ready!(mini_context::check_budget(cx, &*self));
         let received = mini_context::spend_if_ready(self.poll_message(cx));
         self.is_waiting = received.is_pending();
         if self.is_waiting {

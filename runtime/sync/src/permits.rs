@@ -367,7 +367,7 @@ impl<S: Source> Acquire<S> {
 
     #[inline]
     pub(crate) fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), Refusal>> {
-        ready!(mini_context::check_budget(cx));
+        ready!(mini_context::check_budget(cx, &*self));
         if self.phase == Phase::New {
             let claim = self.claim();
             let taken = self.source.with(|permits| permits.try_take(self.count, claim));

@@ -209,7 +209,7 @@ impl<P: Place> Wait<P> {
         cx: &mut Context<'_>,
         find: impl FnMut(&mut P::State) -> Option<R>,
     ) -> Poll<R> {
-        ready!(mini_context::check_budget(cx));
+        ready!(mini_context::check_budget(cx, &*self));
         mini_context::spend_if_ready(self.poll_found(cx, find))
     }
 

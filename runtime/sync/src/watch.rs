@@ -530,7 +530,7 @@ impl<'a, T, F: FnMut(&T) -> bool> Future for WatchWaitFor<'a, T, F> {
         let shared: &'a Shared<T> = this.inner.place().0;
         loop {
             if !*this.has_looked {
-                ready!(mini_context::check_budget(cx));
+                ready!(mini_context::check_budget(cx, &*this.has_looked));
                 let current = shared.read();
                 let is_unseen = current.version != **this.seen;
                 let has_changed = is_unseen && *this.announced != Some(current.version);

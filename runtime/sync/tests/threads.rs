@@ -34,7 +34,6 @@ fn poll_with_new_waker<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
     let waker = calling(move || {
         count.fetch_add(1, Ordering::Relaxed);
     });
-    mini_context::swap_budget(mini_context::BUDGET);
     future.poll(&mut Context::from_waker(&waker))
 }
 

@@ -109,7 +109,7 @@ impl Stream {
             match &mut self.doing {
                 Doing::Nothing => {
                     need_runtime(caller.call, caller.location);
-                    ready!(mini_context::poll_call(cx));
+                    ready!(mini_context::poll_call(cx, &self.target));
                     // What a read has begun to take comes first, but for what an earlier one has kept.
                     if buf.remaining() > 0 && self.kept().is_empty() && self.resume_read() {
                         continue;
@@ -325,7 +325,7 @@ impl Stream {
                     let is_quick = !matches!(to, SeekFrom::End(_)) && unread.is_none();
                     let turn = if is_quick { open.try_turn() } else { None };
                     if turn.is_some() {
-                        ready!(mini_context::poll_call(cx));
+                        ready!(mini_context::poll_call(cx, &self.target));
                         return Poll::Ready(open.std().seek(to).map_err(failed("seek in", &**open)));
                     }
                     let lease = Lease::moving(open);

@@ -197,6 +197,7 @@ impl Shared {
         let location = origin.location();
         let job = async move {
             mini_time::sleep_of(location, delay).await; // in dumps at the line that wants the job done
+            mini_context::swap_budget(mini_context::ENDLESS); // a job has none
             job() // in a task: it may not block, as nobody else would run
         };
         self.spawn(job, origin)

@@ -48,7 +48,6 @@ fn a_waiter_that_races_with_a_cancellation_is_told_once() {
 fn a_wait_that_races_with_a_cancellation_has_left_or_is_woken() {
     for leaves in [true, false] {
         loom::model(move || {
-            mini_context::swap_budget(mini_context::BUDGET); // the thread's, which all orders share
             let token = CancelToken { node: Node::root() };
             let other = token.clone();
             let data = Arc::new(AtomicUsize::new(0));

@@ -97,7 +97,7 @@ impl Future for WaitGroup<'_> {
             note(node, location);
             return Poll::Pending;
         }
-        poll_budget(cx)
+        poll_budget(cx, &*self)
     }
 }
 

@@ -239,7 +239,7 @@ impl<T> Future for SendRef<'_, T> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.as_mut().project();
         if this.acquire.is_none() {
-            ready!(mini_context::check_budget(cx));
+            ready!(mini_context::check_budget(cx, &*this.message));
             if let Some(message) = this.message.take() {
                 match this.chan.try_send(message, Claim::new(this.location)) {
                     Ok(()) => {

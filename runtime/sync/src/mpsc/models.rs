@@ -12,10 +12,7 @@ use super::*;
 fn model(f: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = builder.preemption_bound.or(Some(3));
-    builder.check(move || {
-        mini_context::swap_budget(mini_context::BUDGET);
-        f();
-    });
+    builder.check(f);
 }
 
 /// The receiver is woken for each message, handed over or queued, and for the end.

@@ -72,7 +72,7 @@ impl<T> Inner<T> {
 
     #[inline(always)]
     fn poll_recv(&mut self, cx: &mut Context<'_>, location: &'static Location<'static>) -> Poll<Option<T>> {
-        ready!(mini_context::check_budget(cx));
+        ready!(mini_context::check_budget(cx, self));
         if let Some(message) = self.next(location) {
             mini_context::spend(1);
             return Poll::Ready(Some(message));

@@ -318,17 +318,10 @@ mod models {
 
     use loom::future::block_on;
     use loom::sync::Arc;
-    use loom::thread;
+    use loom::{model, thread};
 
     use super::super::*;
     use super::{AcqRel, Acquire};
-
-    fn model(f: impl Fn() + Send + Sync + 'static) {
-        loom::model(move || {
-            mini_context::swap_budget(mini_context::BUDGET);
-            f();
-        });
-    }
 
     /// Fails if a change of the word does not release or a load does not acquire, and if edge 2 does not look again.
     #[test]

@@ -29,8 +29,10 @@ pub(crate) fn spawn<F: Future>(future: F) -> Spawned<F> {
 impl<F: Future> Spawned<F> {
     pub(crate) fn poll(&mut self) -> Poll<F::Output> {
         let waker = Waker::from(self.wakes.clone());
-        mini_context::swap_budget(mini_context::BUDGET);
-        self.future.as_mut().poll(&mut Context::from_waker(&waker))
+        let outside = mini_context::swap_budget(mini_context::BUDGET); // as in a task
+        let polled = self.future.as_mut().poll(&mut Context::from_waker(&waker));
+        mini_context::swap_budget(outside);
+        polled
     }
 
     /// Polls as another task, which gets the wakes from now on.
