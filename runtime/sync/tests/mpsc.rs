@@ -447,6 +447,44 @@ fn a_waker_that_panics_takes_nobody_elses_wake_along() {
     assert_eq!((quiet.wakes(), closing.wakes()), (1, 1));
 }
 
+/// The sender that a receive wakes may be anybody's: what is received stays in the channel if its waker panics.
+#[test]
+fn a_waker_that_panics_loses_no_message() {
+    type Receive = fn(&mut mpsc::Receiver<i32>) -> Option<i32>;
+    let receives: [Receive; 4] = [
+        |receiver| receiver.try_recv().ok(),
+        |receiver| block_on(receiver.recv()),
+        |receiver| receiver.blocking_recv(),
+        |receiver| {
+            let mut buffer = Vec::new();
+            block_on(receiver.recv_many(&mut buffer, 1));
+            buffer.pop()
+        },
+    ];
+    for receive in receives {
+        let (sender, mut receiver) = mpsc::channel(2);
+        (0..2).for_each(|number| sender.try_send(number).unwrap());
+        let panics = Task::calling(|| panic!("a waker"));
+        let mut sends = [Box::pin(sender.send(2)), Box::pin(sender.send(3))];
+        for send in &mut sends {
+            assert!(send.as_mut().poll(&mut panics.cx()).is_pending());
+        }
+        let mut receives_again = || {
+            let received = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| receive(&mut receiver)));
+            received.unwrap_or_else(|_| {
+                assert!(!receiver.is_empty(), "it is still there");
+                receive(&mut receiver)
+            })
+        };
+        assert_eq!([receives_again(), receives_again()], [Some(0), Some(1)]);
+        for send in &mut sends {
+            assert_eq!(send.as_mut().poll(&mut panics.cx()), Poll::Ready(Ok(())));
+        }
+        assert_eq!([receive(&mut receiver), receive(&mut receiver)], [Some(2), Some(3)]);
+        assert_eq!((sender.capacity(), receiver.is_empty()), (2, true));
+    }
+}
+
 #[test]
 fn a_channel_may_be_as_large_as_a_semaphore() {
     let (sender, mut receiver) = mpsc::channel(mini_sync::Semaphore::MAX_PERMITS);

@@ -221,9 +221,11 @@ impl<T> Chan<T> {
         let Some(message) = state.queue.pop() else { return self.look_of(&state) };
         let waker = state.permits.give(1);
         self.is_empty.store(state.queue.is_empty(), Relaxed);
+        let Some(waker) = waker else { return Look::Message(message) };
+        self.seat.keep(message); // or it would be lost if the waker panics
         drop(state);
-        waker.into_iter().for_each(Waker::wake); // one permit completes one waiter
-        Look::Message(message)
+        waker.wake(); // one permit completes one waiter
+        Look::Message(self.seat.take().expect("kept above"))
     }
 
     /// Takes the next messages of an unbounded channel into `chunk`, which is empty.

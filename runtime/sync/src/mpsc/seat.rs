@@ -159,9 +159,17 @@ impl<T> Seat<T> {
     /// Hands the message to the receiver, which sat there until [`call`](Self::call), just now.
     #[inline]
     pub(super) fn hand(&self, message: T) {
-        // SAFETY: the receiver sat, so it has emptied the place before it took the lock, which is held since.
+        // SAFETY: the receiver sat, so it has emptied the place before it took the lock, which is held since. Or this is
+        // the receiver (`keep`), which does not sit and has just found the place empty under the lock: it alone uses it.
         self.message.with_mut(|place| unsafe { *place = Some(message) });
         self.is_full.store(true, Release);
+    }
+
+    /// For the receiver, under the lock: keeps a message of the queue, until it takes it. While there was one it did
+    /// not sit, so nothing was handed to it, and nothing will be before it sits.
+    #[inline]
+    pub(super) fn keep(&self, message: T) {
+        self.hand(message);
     }
 
     /// The message that was handed over. For the receiver.
