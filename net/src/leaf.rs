@@ -287,6 +287,9 @@ impl<T: Channel> Future for ReadExact<'_, T> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let ReadExact { waiting, buf, filled } = self.get_mut();
+        if buf.is_empty() {
+            return mini_context::poll_budget(cx, filled).map(Ok);
+        }
         while *filled < buf.len() {
             let rest = &mut buf[*filled..];
             match ready!(waiting.poll_call(cx, &mut call::Recv(rest)))? {
@@ -303,6 +306,9 @@ impl<T: Channel> Future for WriteAll<'_, T> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let WriteAll { waiting, rest } = self.get_mut();
+        if rest.is_empty() {
+            return mini_context::poll_budget(cx, rest).map(Ok);
+        }
         while !rest.is_empty() {
             match ready!(waiting.poll_call(cx, &mut call::Send(rest)))? {
                 0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),

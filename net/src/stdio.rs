@@ -259,9 +259,11 @@ impl Stdin {
         mut buf: impl Unfilled,
     ) -> Poll<io::Result<usize>> {
         if buf.remaining() == 0 {
-            return Poll::Ready(Ok(0));
+            return mini_context::poll_budget(cx, self).map(|()| Ok(0));
         }
-        simulated::check_read(wait)?;
+        if let Err(e) = simulated::check_read(wait) {
+            return poll_error(cx, self, e);
+        }
         match self.0.get(In::open) {
             Err(e) => poll_error(cx, self, e),
             Ok(In::Thread(handle)) => {
@@ -375,7 +377,7 @@ impl<const FD: i32> Output<FD> {
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
         if buf.is_empty() {
-            return Poll::Ready(Ok(0));
+            return mini_context::poll_budget(cx, self).map(|()| Ok(0));
         }
         if let Some(polled) = simulated::poll_write(cx, self, Self::current, buf) {
             return polled;
@@ -400,7 +402,7 @@ impl<const FD: i32> Output<FD> {
     ) -> Poll<io::Result<()>> {
         match self.0.0.get() {
             // Nothing was written, or the system has it.
-            None | Some(Out::Polled(_)) => Poll::Ready(Ok(())),
+            None | Some(Out::Polled(_)) => mini_context::poll_budget(cx, self).map(Ok),
             Some(Out::Thread(handle)) => {
                 handle.poll(Interest::READABLE, key, |writer, key| writer.poll_flush(cx, wait, key, until))
             }

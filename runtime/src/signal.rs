@@ -159,7 +159,10 @@ impl Next {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<SignalKind>> {
         let heard = match &mut self.signal {
             Ok(signal) => ready!(signal.poll_recv_for(cx, &self.wait)),
-            Err(refused) => return Poll::Ready(Err(refused.take().unwrap_or_else(|| over(self.kind)))),
+            Err(refused) => {
+                ready!(mini_context::poll_budget(cx, refused));
+                return Poll::Ready(Err(refused.take().unwrap_or_else(|| over(self.kind))));
+            }
         };
         Poll::Ready(heard.map(|()| self.kind).ok_or_else(|| over(self.kind)))
     }

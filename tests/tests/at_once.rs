@@ -11,7 +11,7 @@ use mini::net::{TcpListener, TcpStream, UdpSocket, UnixDatagram, UnixListener, U
 use mini::process::Command;
 use mini::runtime::Builder;
 use mini::sync::{Barrier, Mutex, Notify, OnceCell, RwLock, Semaphore, SetOnce, broadcast, mpsc, oneshot, watch};
-use mini::task::{Group, JoinSet, Reason};
+use mini::task::{CancelToken, Group, JoinSet, Reason};
 use mini::time::{Duration, Instant, interval, sleep, sleep_until, timeout};
 use mini_tests::{LIMIT, within};
 
@@ -19,9 +19,15 @@ use mini_tests::{LIMIT, within};
 /// by another thread takes its time.
 const MANY: u32 = 200_000;
 
+/// The same for calls that take a millisecond.
+const FEW: u32 = 100;
+
 /// Runs `$call` in a loop, until another task has run.
 macro_rules! others_run_beside {
-    ($what:literal $(, let $made:pat = $make:expr)* ; $call:expr) => {{
+    ($what:literal $(, let $made:pat = $make:expr)* ; $call:expr) => {
+        others_run_beside!($what, MANY $(, let $made = $make)* ; $call)
+    };
+    ($what:literal, $most:ident $(, let $made:pat = $make:expr)* ; $call:expr) => {{
         let runtime = Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
             $(let $made = $make;)*
@@ -33,7 +39,7 @@ macro_rules! others_run_beside {
             let mut calls = 0;
             while !has_run.get() {
                 calls += 1;
-                assert!(calls < MANY, "{}: nobody else runs", $what);
+                assert!(calls < $most, "{}: nobody else runs", $what);
                 let _ = $call.await;
             }
             other.await.unwrap();
@@ -107,6 +113,67 @@ fn streams_that_have_ended() {
             file.read(&mut [0]));
         others_run_beside!("no such file"; mini::fs::read("/no/such/file"));
         others_run_beside!("a path with a nul"; mini::fs::read("\0"));
+        others_run_beside!("the end of a directory", let mut entries = {
+            let mut entries = mini::fs::read_dir(".").await.unwrap();
+            while entries.next_entry().await.unwrap().is_some() {}
+            entries
+        }; entries.next_entry());
+    });
+}
+
+#[test]
+fn transfers_of_nothing() {
+    within(LIMIT, || {
+        others_run_beside!("read", let (here, _there) = UnixStream::pair().unwrap(); here.read(&mut []));
+        others_run_beside!("read_exact", let (here, _there) = UnixStream::pair().unwrap(); here.read_exact(&mut []));
+        others_run_beside!("write", let (here, _there) = UnixStream::pair().unwrap(); here.write(b""));
+        others_run_beside!("write_all", let (here, _there) = UnixStream::pair().unwrap(); here.write_all(b""));
+        others_run_beside!("write_all of a pipe", let (here, _there) = pipe::pipe().unwrap(); here.write_all(b""));
+        others_run_beside!("read of a file", let mut file = mini::fs::File::open("Cargo.toml").await.unwrap();
+            file.read(&mut []));
+        others_run_beside!("read_exact of a file", let mut file = mini::fs::File::open("Cargo.toml").await.unwrap();
+            file.read_exact(&mut []));
+        others_run_beside!("write of a file", let mut file = mini::fs::File::open("Cargo.toml").await.unwrap();
+            file.write(b""));
+        others_run_beside!("write_all of a file", let mut file = mini::fs::File::open("Cargo.toml").await.unwrap();
+            file.write_all(b""));
+        others_run_beside!("flush of a file", let mut file = mini::fs::File::open("Cargo.toml").await.unwrap();
+            file.flush());
+        let (input, output) = (mini::io::stdin(), mini::io::stdout());
+        others_run_beside!("read of stdin"; input.read(&mut []));
+        others_run_beside!("write of stdout"; output.write(b""));
+        others_run_beside!("write_all of stdout"; output.write_all(b""));
+        others_run_beside!("flush of stdout"; output.flush());
+    });
+}
+
+#[test]
+fn child_processes_that_neither_start_nor_take() {
+    within(LIMIT, || {
+        let nowhere = || Command::new("/no/such/program");
+        others_run_beside!("output", FEW; nowhere().output());
+        others_run_beside!("status", FEW; nowhere().status());
+        macro_rules! of_a_child {
+            ($what:literal, $child:ident, $call:expr) => {
+                others_run_beside!($what, let mut $child = {
+                    let piped = std::process::Stdio::piped;
+                    Command::new("cat").stdin(piped()).stdout(piped()).kill_on_drop(true).spawn().unwrap()
+                }; $call);
+            };
+        }
+        of_a_child!("write", child, child.stdin.as_mut().unwrap().write(b""));
+        of_a_child!("write_all", child, child.stdin.as_mut().unwrap().write_all(b""));
+        let closed = || async {
+            let mut child = Command::new("true").stdin(std::process::Stdio::piped()).spawn().unwrap();
+            futures_lite::AsyncWriteExt::close(child.stdin.as_mut().unwrap()).await.unwrap();
+            child
+        };
+        others_run_beside!("write to a closed input", let mut child = closed().await;
+            child.stdin.as_mut().unwrap().write(b"x"));
+        others_run_beside!("write_all to a closed input", let mut child = closed().await;
+            child.stdin.as_mut().unwrap().write_all(b"x"));
+        of_a_child!("read", child, child.stdout.as_mut().unwrap().read(&mut []));
+        of_a_child!("read_exact", child, child.stdout.as_mut().unwrap().read_exact(&mut []));
     });
 }
 
@@ -117,9 +184,15 @@ fn channels_that_are_closed() {
         others_run_beside!("unbounded recv", let (_, mut receiver) = mpsc::unbounded_channel::<u8>(); receiver.recv());
         others_run_beside!("recv_many", let (_, mut receiver) = mpsc::channel::<u8>(1);
             receiver.recv_many(&mut Vec::new(), 3));
+        others_run_beside!("recv_many of none", let (_sender, mut receiver) = mpsc::channel::<u8>(1);
+            receiver.recv_many(&mut Vec::new(), 0));
         others_run_beside!("mpsc send", let (sender, _) = mpsc::channel(1); sender.send(1));
         others_run_beside!("reserve", let (sender, _) = mpsc::channel::<u8>(1); sender.reserve());
         others_run_beside!("reserve_many", let (sender, _) = mpsc::channel::<u8>(1); sender.reserve_many(1));
+        others_run_beside!("reserve_many of too many", let (sender, _receiver) = mpsc::channel::<u8>(1);
+            sender.reserve_many(2));
+        others_run_beside!("reserve_many of none", let (sender, _receiver) = mpsc::channel::<u8>(1);
+            sender.reserve_many(0));
         others_run_beside!("mpsc closed", let (sender, _) = mpsc::channel::<u8>(1); sender.closed());
         others_run_beside!("a message that is never sent"; { let (_, receiver) = oneshot::channel::<u8>(); receiver });
         others_run_beside!("oneshot closed", let (mut sender, _) = oneshot::channel::<u8>(); sender.closed());
@@ -143,6 +216,7 @@ fn locks_that_are_free() {
         others_run_beside!("notified", let notify = Notify::new(); { notify.notify_one(); notify.notified() });
         others_run_beside!("a barrier of one", let barrier = Barrier::new(1); barrier.wait());
         others_run_beside!("a cell that fails", let cell = OnceCell::<u8>::new(); cell.get_or_try_init(async || Err(())));
+        others_run_beside!("a cell that has a value", let cell = OnceCell::new_with(Some(1)); cell.get_or_init(async || 2));
         others_run_beside!("a cell that is set once", let cell = SetOnce::new_with(Some(1)); cell.wait());
     });
 }
@@ -184,5 +258,25 @@ fn tasks_that_have_ended() {
             let _report = group.shutdown(Reason::Requested).await;
             group
         }; group.spawn(async {}));
+        others_run_beside!("a shutdown of none", let group = Group::new(); group.clone().shutdown(Reason::Requested));
+        others_run_beside!("all of a set of none"; JoinSet::<()>::new().join_all());
+        others_run_beside!("a race"; async {
+            mini::race! { _ = std::future::ready(()) => {}, _ = pending::<()>() => {} }
+        });
+    });
+}
+
+fn cancelled() -> CancelToken {
+    let token = CancelToken::new();
+    token.cancel(Reason::Requested);
+    token
+}
+
+#[test]
+fn tokens_that_are_cancelled() {
+    within(LIMIT, || {
+        others_run_beside!("cancelled", let token = cancelled(); token.cancelled());
+        others_run_beside!("cancelled_owned", let token = cancelled(); token.clone().cancelled_owned());
+        others_run_beside!("run", let token = cancelled(); token.run(pending::<()>()));
     });
 }

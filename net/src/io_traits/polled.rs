@@ -19,7 +19,7 @@ pub(super) fn poll_recv<T: Channel>(
     mut buf: impl Unfilled,
 ) -> Poll<io::Result<()>> {
     if buf.remaining() == 0 {
-        return Poll::Ready(Ok(()));
+        return mini_context::poll_budget(cx, source).map(Ok);
     }
     let read = source.poll_io(cx, wait, Interest::READABLE, None, |source| read_source_into(source, &mut buf));
     read.map_ok(drop)

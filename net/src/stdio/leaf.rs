@@ -102,6 +102,9 @@ impl<const FD: i32> Future for WriteAllOutput<'_, FD> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let WriteAllOutput { waiting: Waiting { place: stream, wait, key }, rest } = self.get_mut();
+        if rest.is_empty() {
+            return mini_context::poll_budget(cx, rest).map(Ok);
+        }
         while !rest.is_empty() {
             match ready!(stream.poll_write_to(cx, wait, Some(key), rest))? {
                 0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),

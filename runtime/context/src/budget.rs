@@ -59,6 +59,27 @@ pub fn poll_budget<L>(cx: &mut Context<'_>, leaf: *const L) -> Poll<()> {
     left
 }
 
+/// As [`poll_budget`], for a leaf that others must not go before: once it is refused, none goes on in this poll.
+///
+/// # Examples
+///
+/// ```
+/// use std::task::{Context, Waker};
+///
+/// let (mut cx, [first, second]) = (Context::from_waker(Waker::noop()), [0_u8; 2]);
+/// mini_context::begin_poll(7);
+/// mini_context::spend(mini_context::BUDGET);
+/// assert!(mini_context::poll_first(&mut cx, &first).is_pending());
+/// assert!(mini_context::poll_budget(&mut cx, &second).is_pending());
+/// # mini_context::end_poll();
+/// ```
+pub fn poll_first<L>(cx: &mut Context<'_>, leaf: *const L) -> Poll<()> {
+    if !has_budget() {
+        LOCAL.with(|local| local.refusals.set(local.refusals.get().min(REFUSALS - u16::from(BUDGET))));
+    }
+    poll_budget(cx, leaf)
+}
+
 /// As [`poll_budget`], for an operation that makes a system call, which costs eight units.
 ///
 /// # Examples

@@ -55,7 +55,7 @@ mod waker_slot;
 
 pub use budget::swap_budget;
 pub use budget::{
-    ENDLESS, check_budget, check_order, has_budget, poll_budget, poll_call, spend, spend_bytes, spend_call,
+    ENDLESS, check_budget, check_order, has_budget, poll_budget, poll_call, poll_first, spend, spend_bytes, spend_call,
     spend_calls, spend_if_ready, swap_coin, was_refused,
 };
 pub use crowds::{crowds, forget_crowd, note_crowd};

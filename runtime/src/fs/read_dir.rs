@@ -180,7 +180,7 @@ impl ReadDir {
             need_runtime(NEXT_ENTRY, location);
         }
         loop {
-            if !self.ready.is_empty() {
+            if !self.ready.is_empty() || matches!(self.state, State::Ended | State::Lost) {
                 ready!(mini_context::poll_budget(cx, self));
             }
             if let Some(entry) = self.ready.pop_front() {

@@ -319,7 +319,7 @@ impl Command {
         });
         const SITE: &Site = &site("Command", "status");
         let wait = Wait::here(SITE);
-        async move { child?.wait_for(wait).await }
+        async move { started(child).await?.wait_for(wait).await }
     }
 
     /// Starts the process, and waits for its end and for that of its output.
@@ -348,7 +348,7 @@ impl Command {
         let child = self.start("output");
         const SITE: &Site = &site("Command", "output");
         let wait = Wait::here(SITE);
-        async move { child?.wait_with_output_for(wait).await }
+        async move { started(child).await?.wait_with_output_for(wait).await }
     }
 
     /// The command of the standard library in it.
@@ -395,4 +395,12 @@ impl From<process::Command> for Command {
     fn from(std: process::Command) -> Self {
         Self { std, kill_on_drop: false }
     }
+}
+
+/// The child, if it was started. A failed attempt takes as long as many operations: others run after each.
+async fn started(child: io::Result<Child>) -> io::Result<Child> {
+    if child.is_err() {
+        crate::task::yield_now().await;
+    }
+    child
 }

@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::pin::Pin;
+use std::ptr;
 use std::task::{Context, Poll, ready};
 
 use mini_net::future::FdReady;
@@ -88,7 +89,7 @@ impl Pipe {
     pub(super) fn poll_read(&self, cx: &mut Context<'_>, mut buf: impl net::Unfilled) -> Poll<io::Result<usize>> {
         const SITE: &Site = &Site { owner: "ChildOutput", method: "poll_read", kind: IoKind::Read };
         if buf.remaining() == 0 {
-            return Poll::Ready(Ok(0));
+            return mini_context::poll_budget(cx, self).map(|()| Ok(0));
         }
         self.poll_reading(cx, &net::Wait::here(SITE), |file| net::read_into(file, &mut buf))
     }
@@ -97,9 +98,9 @@ impl Pipe {
     #[cfg(any(feature = "futures-io", feature = "tokio-io"))]
     #[track_caller]
     pub(super) fn poll_write(this: Option<&Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        let Some(this) = this else { return Poll::Ready(Err(closed())) };
+        let Some(this) = this else { return poll_closed(cx, ptr::null::<Self>()) };
         if buf.is_empty() {
-            return Poll::Ready(Ok(0));
+            return mini_context::poll_budget(cx, this).map(|()| Ok(0));
         }
         const SITE: &Site = &Site { owner: "ChildStdin", method: "poll_write", kind: IoKind::Write };
         let call = net::Wait::here(SITE);
@@ -172,6 +173,11 @@ impl Wait<'_> {
     }
 }
 
+/// As `closed`, for a task that tries again and again.
+fn poll_closed<L, R>(cx: &mut Context<'_>, leaf: *const L) -> Poll<io::Result<R>> {
+    mini_context::poll_budget(cx, leaf).map(|()| Err(closed()))
+}
+
 pub(super) fn closed() -> io::Error {
     io::Error::new(io::ErrorKind::BrokenPipe, "writing to a child's stdin that was closed here")
 }
@@ -182,7 +188,7 @@ impl Future for Read<'_> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let Read { wait, buf } = self.get_mut();
         if buf.is_empty() {
-            return Poll::Ready(Ok(0));
+            return mini_context::poll_budget(cx, buf).map(|()| Ok(0));
         }
         wait.poll_io(cx, |mut file| file.read(buf))
     }
@@ -193,6 +199,9 @@ impl Future for ReadExact<'_> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let ReadExact { wait, buf, filled } = self.get_mut();
+        if buf.is_empty() {
+            return mini_context::poll_budget(cx, filled).map(Ok);
+        }
         while *filled < buf.len() {
             match ready!(wait.poll_io(cx, |mut file| file.read(&mut buf[*filled..])))? {
                 0 => return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into())),
@@ -208,9 +217,9 @@ impl Future for Write<'_> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let Write { wait, buf } = self.get_mut();
-        let Some(wait) = wait else { return Poll::Ready(Err(closed())) };
+        let Some(wait) = wait else { return poll_closed(cx, buf) };
         if buf.is_empty() {
-            return Poll::Ready(Ok(0));
+            return mini_context::poll_budget(cx, buf).map(|()| Ok(0));
         }
         wait.poll_io(cx, |mut file| file.write(buf))
     }
@@ -221,7 +230,10 @@ impl Future for WriteAll<'_> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let WriteAll { wait, rest } = self.get_mut();
-        let Some(wait) = wait else { return Poll::Ready(Err(closed())) };
+        let Some(wait) = wait else { return poll_closed(cx, rest) };
+        if rest.is_empty() {
+            return mini_context::poll_budget(cx, rest).map(Ok);
+        }
         while !rest.is_empty() {
             match ready!(wait.poll_io(cx, |mut file| file.write(rest)))? {
                 0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),

@@ -328,7 +328,7 @@ impl<'a, T, F: FnOnce() -> Fut, Fut: Future> Init<'a, T, F, Fut> {
         match &this.permit {
             Some(_) => {}
             None => match cell.get() {
-                Some(value) => return Poll::Ready(Ok(value)),
+                Some(value) => return mini_context::poll_budget(cx, &*this.permit).map(|()| Ok(value)),
                 None => {
                     if ready!(this.acquire.poll(cx)).is_err() {
                         return Poll::Ready(Ok(cell.get().expect("a value, as the cell is closed")));

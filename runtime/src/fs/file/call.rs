@@ -290,6 +290,9 @@ impl FileCall for ReadExactCall<'_> {
     type Output = ();
 
     fn poll(&mut self, file: &mut File, cx: &mut Context<'_>, caller: Caller) -> Poll<io::Result<()>> {
+        if self.buf.is_empty() {
+            return mini_context::poll_budget(cx, self).map(Ok);
+        }
         while self.filled < self.buf.len() {
             match ready!(file.stream.poll_read(cx, &file.open, &mut self.buf[self.filled..], caller))? {
                 0 => return Poll::Ready(Err(file.error("read", ErrorKind::UnexpectedEof))),
@@ -334,6 +337,9 @@ impl FileCall for WriteAllCall<'_> {
     type Output = ();
 
     fn poll(&mut self, file: &mut File, cx: &mut Context<'_>, caller: Caller) -> Poll<io::Result<()>> {
+        if self.0.is_empty() {
+            return mini_context::poll_budget(cx, self).map(Ok);
+        }
         while !self.0.is_empty() {
             let written = ready!(file.stream.poll_write(cx, &file.open, &[IoSlice::new(self.0)], caller))?;
             self.0 = &self.0[written..];

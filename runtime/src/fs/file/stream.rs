@@ -243,6 +243,7 @@ impl Stream {
             match &mut self.doing {
                 Doing::Nothing => {
                     need_runtime(caller.call, caller.location);
+                    ready!(mini_context::poll_budget(cx, &self.target));
                     if let Some(error) = self.unseen.0.take() {
                         return Poll::Ready(Err(error));
                     }
@@ -281,6 +282,7 @@ impl Stream {
         if let Doing::Writing(_) = self.doing {
             ready!(self.poll_settle(cx, open));
         }
+        ready!(mini_context::poll_budget(cx, &self.target));
         Poll::Ready(self.unseen.0.take().map_or(Ok(()), Err))
     }
 

@@ -7,9 +7,9 @@
 use std::fmt;
 use std::panic::Location;
 use std::pin::Pin;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 
-use mini_context::{Note, forget_wait, leave_note, notes, spend};
+use mini_context::{Note, forget_wait, leave_note, notes, poll_first, spend};
 use pin_project_lite::pin_project;
 
 use super::node::Node;
@@ -66,12 +66,25 @@ pin_project! {
 /// A place among the waiters of a node. Its owner must call [`leave`](Self::leave) in the end.
 struct Waiter {
     place: Option<(u32, Waker)>,
+    /// It has asked the budget about the cancellation.
+    has_asked: bool,
     location: &'static Location<'static>,
 }
 
 impl Waiter {
     fn new(location: &'static Location<'static>) -> Self {
-        Self { place: None, location }
+        Self { place: None, has_asked: false, location }
+    }
+
+    /// Ready as far as the budget is concerned, for a token that is cancelled. In a loop that would keep other tasks from
+    /// running. It yields once at most, and lets nothing else go on in that poll: other futures may be polled each time
+    /// before it, or after it.
+    fn poll_spent(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if std::mem::replace(&mut self.has_asked, true) {
+            spend(1);
+            return Poll::Ready(());
+        }
+        poll_first(cx, self)
     }
 
     fn poll(&mut self, node: &Node, cx: &Context<'_>) -> Poll<Cancelled> {
@@ -140,7 +153,7 @@ impl Future for WaitForCancel<'_> {
             leave_note(waiter.note());
             return Poll::Pending;
         }
-        spend(1); // and never refused: nothing goes before a cancellation that is looked for first
+        ready!(waiter.poll_spent(cx));
         poll
     }
 }
@@ -154,7 +167,7 @@ impl Future for WaitForCancelOwned {
             leave_note(self.waiter.note());
             return Poll::Pending;
         }
-        spend(1); // and never refused: nothing goes before a cancellation that is looked for first
+        ready!(self.waiter.poll_spent(cx));
         poll
     }
 }
@@ -165,7 +178,7 @@ impl<F: Future> Future for Run<F> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
         if let Poll::Ready(why) = this.wait.poll_unnoted(cx) {
-            spend(1);
+            ready!(this.wait.waiter.poll_spent(cx));
             this.future.set(None);
             return Poll::Ready(Err(why));
         }

@@ -150,6 +150,7 @@ impl Future for End {
         let exempt = this.node.exempt();
         loop {
             if this.node.poll_ended(exempt, &mut this.key, cx).is_ready() {
+                ready!(poll_budget(cx, this));
                 this.node.close_all();
                 if this.node.alive() <= exempt {
                     return Poll::Ready(this.node.report());

@@ -310,7 +310,8 @@ impl<'a, T> Future for ReserveMany<'a, T> {
         let mut this = self.project();
         let (chan, count) = (*this.acquire.source(), this.acquire.count());
         if count > chan.bound {
-            return Poll::Ready(Err(SendError(())));
+            let refused = mini_context::poll_budget(cx, &*this.acquire);
+            return refused.map(|()| Err(SendError(())));
         }
         let taken = ready!(this.acquire.as_mut().poll(cx));
         Poll::Ready(taken.map(|()| PermitIterator { chan, count }).map_err(|_| SendError(())))

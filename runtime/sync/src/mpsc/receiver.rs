@@ -101,7 +101,7 @@ impl<T> Inner<T> {
         location: &'static Location<'static>,
     ) -> Poll<usize> {
         if limit == 0 {
-            return Poll::Ready(0);
+            return mini_context::poll_budget(cx, self).map(|()| 0);
         }
         let Some(first) = ready!(self.poll_recv(cx, location)) else { return Poll::Ready(0) };
         buffer.push(first);
