@@ -19,7 +19,7 @@ use mini_tests::{LIMIT, within};
 /// by another thread takes its time.
 const MANY: u32 = 200_000;
 
-/// The same for calls that take a millisecond.
+/// The most calls of those that take a millisecond each.
 const FEW: u32 = 100;
 
 /// Runs `$call` in a loop, until another task has run.
@@ -216,7 +216,8 @@ fn locks_that_are_free() {
         others_run_beside!("notified", let notify = Notify::new(); { notify.notify_one(); notify.notified() });
         others_run_beside!("a barrier of one", let barrier = Barrier::new(1); barrier.wait());
         others_run_beside!("a cell that fails", let cell = OnceCell::<u8>::new(); cell.get_or_try_init(async || Err(())));
-        others_run_beside!("a cell that has a value", let cell = OnceCell::new_with(Some(1)); cell.get_or_init(async || 2));
+        others_run_beside!("a cell that has a value", let cell = OnceCell::new_with(Some(1));
+            cell.get_or_init(async || 2));
         others_run_beside!("a cell that is set once", let cell = SetOnce::new_with(Some(1)); cell.wait());
     });
 }

@@ -1,8 +1,7 @@
 //! The budget of a poll: what a task may complete before it has to let others run.
 //!
 //! Only the poll of a task has one: [`begin_poll`](crate::begin_poll) sets it, and at the end of the poll it is endless
-//! again. Outside of tasks nobody waits for this thread to return, and an executor that knows nothing of budgets may not
-//! ask a second time.
+//! again. Outside of tasks no other task waits for the thread, and a caller that knows no budgets may not ask twice.
 //!
 //! Once the budget is spent, each refusal leaves one unit for the next leaf. So if a task joins several futures and
 //! polls the busy one first, the others make progress too. A coin decides whether the first leaf in a poll that finds
@@ -11,13 +10,13 @@
 //! Otherwise a `select` in a loop over two sockets that are always ready would always find one. The next poll begins
 //! with a full budget.
 //!
-//! An executor inside of a task does not let the poll end. It polls the same leaf once more, which no `select` does: the
-//! leaf is known by its address, and gets a full budget. After [`REFUSALS`] refusals each fills the budget, as a leaf
-//! may have no address.
+//! An executor inside of a task does not let the poll end. It polls the same leaf once more, which no `select` does. So
+//! a leaf that was refused and asks again, which is seen by its address, gets a full budget. After [`REFUSALS`]
+//! refusals each one fills the budget, as a leaf may have no address.
 //!
 //! Rejected: one that every refusal refills (the loop of two sockets ran for good). One of which nothing is left after
-//! the first refusal (a timer joined to a socket that is always ready was never asked). A budget outside of tasks, which
-//! each refusal refills (whoever asks a future once found nothing each 129th time).
+//! the first refusal (a timer joined to a socket that is always ready was never asked). A budget outside of tasks that
+//! each refusal refills (one poll in 129 found nothing, which `now_or_never` takes for an answer).
 
 use std::cell::Cell;
 use std::ptr;
@@ -59,7 +58,7 @@ pub fn poll_budget<L>(cx: &mut Context<'_>, leaf: *const L) -> Poll<()> {
     left
 }
 
-/// As [`poll_budget`], for a leaf that others must not go before: once it is refused, none goes on in this poll.
+/// As [`poll_budget`], for a leaf that others must not overtake: once it is refused, all are until the poll is over.
 ///
 /// # Examples
 ///
@@ -383,7 +382,7 @@ mod tests {
         assert!(went_on.as_flattened().iter().all(|times| (20..=80).contains(times)), "{went_on:?}");
     }
 
-    /// Of the leaves that it polls side by side one goes on, if none did when they were polled last.
+    /// After a round in which all its leaves were refused, one of them is ready.
     #[test]
     fn an_executor_inside_of_a_poll_is_never_refused_twice_in_a_row() {
         let mut cx = Context::from_waker(Waker::noop());

@@ -74,8 +74,8 @@ pub const CALL: u8 = 8;
 pub const CALL_BYTES: usize = 16 << 10;
 
 /// How often the leaves of a task are refused in one poll after it has spent its budget: no task has more leaves side
-/// by side. An executor inside a task, which does not let the poll end, goes on after so many where its leaves are not
-/// known by their address.
+/// by side. An executor inside a task does not let the poll end; if its leaves have no address, they are ready after
+/// this many refusals.
 pub const REFUSALS: u16 = (BUDGET as u16).pow(2);
 
 // Looks and classes.

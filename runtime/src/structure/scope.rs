@@ -362,8 +362,8 @@ where
         Ok(())
     }
 
-    /// Says whether the budget has sufficed for all of them, as does [`poll_new`](Self::poll_new). Each spends one: many
-    /// children that wait for nothing of mini's give way too.
+    /// Says whether the budget has sufficed for all of them, as does [`poll_new`](Self::poll_new). Each spends one:
+    /// many children that wait for nothing of mini's give way too.
     fn poll_woken(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Result<bool, E> {
         let mut pass = mem::take(self.as_mut().project().children.pass.as_mut());
         self.shared.ready.take(&mut pass);

@@ -7,8 +7,8 @@
 //!
 //! The future given to `block_on` has such a budget too. Nothing else has one: on a thread without a runtime, in
 //! [`Runtime::enter`](crate::runtime::Runtime::enter), in `spawn_blocking` and in `block_in_place` no operation that
-//! could complete is made to yield, and neither is one that another executor polls, as with tokio. An executor inside of
-//! a task, whose poll does not end, is made to yield now and then, but never twice in a row.
+//! could complete is made to yield. Nor is one that another executor polls, as with tokio. An executor inside of a task
+//! has the task's budget, but is not made to yield twice in a row.
 
 use std::future::Future;
 use std::pin::Pin;

@@ -76,9 +76,8 @@ impl Waiter {
         Self { place: None, has_asked: false, location }
     }
 
-    /// Ready as far as the budget is concerned, for a token that is cancelled. In a loop that would keep other tasks from
-    /// running. It yields once at most, and lets nothing else go on in that poll: other futures may be polled each time
-    /// before it, or after it.
+    /// Asks the budget, for a token that is cancelled: a loop over it would keep other tasks from running. It yields
+    /// once at most, as another future may spend all before it in each poll. Nothing overtakes it in that poll.
     fn poll_spent(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if std::mem::replace(&mut self.has_asked, true) {
             spend(1);

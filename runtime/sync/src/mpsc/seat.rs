@@ -159,8 +159,8 @@ impl<T> Seat<T> {
     /// Hands the message to the receiver, which sat there until [`call`](Self::call), just now.
     #[inline]
     pub(super) fn hand(&self, message: T) {
-        // SAFETY: the receiver sat, so it has emptied the place before it took the lock, which is held since. Or this is
-        // the receiver (`keep`), which does not sit and has just found the place empty under the lock: it alone uses it.
+        // SAFETY: the receiver sat, so it has emptied the place before it took the lock, which is held since. In `keep`
+        // the caller is the receiver, which has found the place empty under the lock and does not sit.
         self.message.with_mut(|place| unsafe { *place = Some(message) });
         self.is_full.store(true, Release);
     }
