@@ -305,11 +305,11 @@ pub mod time {
 #[track_caller]
 pub fn block_on<F: Future>(future: F) -> F::Output {
     scheduler::refuse_inside_worker("block_on");
-    match runtime::Handle::try_current() {
+    task::large::boxed!(Box::pin, future: F => match runtime::Handle::try_current() {
         Ok(handle) => handle.block_on(future),
         Err(_) => match runtime::Builder::new_current_thread().build() {
             Ok(runtime) => runtime.block_on(future),
             Err(error) => panic!("mini::block_on: {error}"),
         },
-    }
+    })
 }

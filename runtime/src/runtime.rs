@@ -29,6 +29,7 @@ use crate::scheduler::shared::Shared;
 pub use crate::scheduler::shutdown::{LeftTask, ShutdownReport};
 use crate::scheduler::until_idle::Asking;
 use crate::task::JoinHandle;
+use crate::task::large::boxed;
 pub use builder::Builder;
 pub use embed::Turn;
 pub use handle::{EnterGuard, Handle, RuntimeFlavor, TryCurrentError};
@@ -145,7 +146,7 @@ impl Runtime {
     /// [`spawn_local`](crate::spawn_local) tasks of a `current_thread` runtime; in a child of [fork(2)](Runtime#fork).
     #[track_caller]
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
-        self.handle.block_on(future)
+        boxed!(Box::pin, future: F => self.handle.block_on(future))
     }
 
     /// Works until nothing is left to do: no task is alive, and no blocking job is running or queued. Tasks that are
@@ -209,7 +210,7 @@ impl Runtime {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        self.handle.spawn(future)
+        boxed!(Box::pin, future: F => self.handle.spawn(future))
     }
 
     /// Runs `job` on a thread where it may block; see [`mini::spawn_blocking`](crate::spawn_blocking).
@@ -228,7 +229,7 @@ impl Runtime {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        self.handle.spawn_blocking(job)
+        boxed!(Box::new, job: F => self.handle.spawn_blocking(job))
     }
 
     /// A handle to spawn onto the runtime from anywhere. It does not keep the runtime running.

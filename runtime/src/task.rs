@@ -61,6 +61,7 @@ mod idle;
 mod in_place;
 mod join;
 mod join_set;
+pub(crate) mod large;
 pub(crate) mod local;
 mod origin;
 pub(crate) mod owned;

@@ -18,6 +18,7 @@ use crate::runtime::metrics::Metrics;
 use crate::scheduler::shared::Shared;
 use crate::scheduler::{block_on, context};
 use crate::task::JoinHandle;
+use crate::task::large::boxed;
 
 /// Refers to a runtime: to spawn onto it, to enter it, to block on it. Cheap to clone.
 ///
@@ -185,7 +186,7 @@ impl Handle {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        self.shared.spawn(future, Location::caller())
+        boxed!(Box::pin, future: F => self.shared.spawn(future, Location::caller()))
     }
 
     /// Runs `job` on a thread where it may block; see [`mini::spawn_blocking`](crate::spawn_blocking).
@@ -199,7 +200,7 @@ impl Handle {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        self.shared.spawn_blocking(job, Location::caller())
+        boxed!(Box::new, job: F => self.shared.spawn_blocking(job, Location::caller()))
     }
 
     /// Runs `future` to its end on the calling thread; see [`Runtime::block_on`](crate::runtime::Runtime::block_on).
@@ -213,7 +214,7 @@ impl Handle {
     /// As [`Runtime::block_on`](crate::runtime::Runtime::block_on).
     #[track_caller]
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
-        block_on(&self.shared, future)
+        boxed!(Box::pin, future: F => block_on(&self.shared, future))
     }
 
     /// Enters the runtime; see [`Runtime::enter`](crate::runtime::Runtime::enter).

@@ -29,23 +29,21 @@ use std::process::{ExitCode, Termination};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use pin_project_lite::pin_project;
-
 use crate::insight::InTask;
 use crate::runtime::Runtime;
 use crate::task::group::program;
 use crate::task::{CancelOnDrop, spawn_local_from, with_causes};
 
 /// The future of a body, which is taken out once.
-pub struct Body<F>(Cell<Option<F>>);
+pub struct Body<F>(Cell<Option<Pin<Box<F>>>>);
 
 impl<F: Future> Body<F> {
     /// The body of a function whose output the caller gets.
     pub fn new(future: F) -> Self {
-        Self(Cell::new(Some(future)))
+        Self(Cell::new(Some(Box::pin(future))))
     }
 
-    fn take(&self) -> F {
+    fn take(&self) -> Pin<Box<F>> {
         self.0.take().expect("a body is run once")
     }
 
@@ -175,23 +173,19 @@ fn print(text: &str) -> ExitCode {
     ExitCode::FAILURE
 }
 
-pin_project! {
-    /// The body of a `main`, whose output becomes an exit code.
-    #[derive(Debug)]
-    pub struct Exit<F: Future> {
-        #[pin]
-        future: F,
-        report: fn(F::Output) -> ExitCode,
-    }
+/// The body of a `main`, whose output becomes an exit code.
+#[derive(Debug)]
+pub struct Exit<F: Future> {
+    future: Pin<Box<F>>,
+    report: fn(F::Output) -> ExitCode,
 }
 
 impl<F: Future> Future for Exit<F> {
     type Output = ExitCode;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<ExitCode> {
-        let this = self.project();
-        let output = ready!(this.future.poll(cx));
-        Poll::Ready((this.report)(output))
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<ExitCode> {
+        let output = ready!(self.future.as_mut().poll(cx));
+        Poll::Ready((self.report)(output))
     }
 }
 

@@ -217,7 +217,7 @@ where
         ending.fail(about(error, "bind to a processor", index));
         return None;
     }
-    let run = || runtime.block_on(ending.follow(index, async { main(index).await }));
+    let run = || runtime.block_on(ending.follow(index, async { Box::pin(main(index)).await }));
     match catch_unwind(AssertUnwindSafe(run)) {
         Ok(output) => output,
         Err(payload) => {

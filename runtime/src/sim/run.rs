@@ -161,7 +161,7 @@ impl Sim {
     /// See [`Sim`].
     #[track_caller]
     pub fn run<F: Future>(&self, future: F) -> Result<F::Output, Failure> {
-        self.run_noting(future).0
+        self.run_noting(Box::pin(future)).0
     }
 
     /// The same, with the number of the steps and their hash: for tests of what a seed determines.
@@ -181,6 +181,7 @@ impl Sim {
     /// The same, of a test: it also fails if the future returns an error.
     #[track_caller]
     pub(super) fn run_test<F: Future<Output: Outcome>>(&self, future: F) -> (Option<Failure>, Trace) {
+        let future = Box::pin(future);
         let (result, trace) = self.run_judging(async { future.await.into_failure() }, Option::clone);
         (result.err(), trace)
     }

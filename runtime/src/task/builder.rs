@@ -10,6 +10,7 @@ use std::panic::Location;
 use std::sync::Arc;
 
 use super::JoinHandle;
+use super::large::boxed;
 use super::spawn::spawn_local_from;
 use crate::runtime::Handle;
 use crate::scheduler::context;
@@ -70,7 +71,8 @@ impl Builder {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        context::current_shared("task::Builder::spawn").spawn(future, (Location::caller(), self.name))
+        let (shared, origin) = (context::current_shared("task::Builder::spawn"), (Location::caller(), self.name));
+        boxed!(Box::pin, future: F => shared.spawn(future, origin))
     }
 
     /// Starts a task on the runtime of `handle`.
@@ -90,7 +92,8 @@ impl Builder {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        handle.shared.spawn(future, (Location::caller(), self.name))
+        let origin = (Location::caller(), self.name);
+        boxed!(Box::pin, future: F => handle.shared.spawn(future, origin))
     }
 
     /// Starts a task that never leaves this thread; see [`mini::spawn_local`](crate::spawn_local).
@@ -114,7 +117,8 @@ impl Builder {
         F: Future + 'static,
         F::Output: 'static,
     {
-        spawn_local_from(future, (Location::caller(), self.name), "task::Builder::spawn_local")
+        let origin = (Location::caller(), self.name);
+        boxed!(Box::pin, future: F => spawn_local_from(future, origin, "task::Builder::spawn_local"))
     }
 
     /// Runs `job` on a thread where it may block; see [`mini::spawn_blocking`](crate::spawn_blocking).
@@ -138,7 +142,8 @@ impl Builder {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        context::current_shared("task::Builder::spawn_blocking").spawn_blocking(job, (Location::caller(), self.name))
+        let shared = context::current_shared("task::Builder::spawn_blocking");
+        boxed!(Box::new, job: F => shared.spawn_blocking(job, (Location::caller(), self.name)))
     }
 
     /// Runs `job` on a thread of the runtime of `handle` where it may block.
@@ -152,7 +157,7 @@ impl Builder {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        handle.shared.spawn_blocking(job, (Location::caller(), self.name))
+        boxed!(Box::new, job: F => handle.shared.spawn_blocking(job, (Location::caller(), self.name)))
     }
 }
 

@@ -231,7 +231,7 @@ impl CancelToken {
     /// That of `future`, which is dropped with it, and by a cancellation.
     #[track_caller]
     pub fn run<F: Future>(&self, future: F) -> Run<F> {
-        Run::new(self.clone().cancelled_owned(), future)
+        Run { future: Some(future), wait: self.clone().cancelled_owned() }
     }
 
     /// A guard that cancels the token when it is dropped, for instance by an early return.

@@ -31,6 +31,7 @@ pub(crate) use errors::{Errors, GroupError};
 pub use outcome::Outcome;
 pub use report::{FailedTask, Report, Straggler};
 
+use super::large::boxed;
 use super::shield::Ended;
 use super::slab::NONE;
 use super::spawn::spawn_local_from;
@@ -236,7 +237,7 @@ impl Group {
     where
         F: Future<Output: Outcome + Send> + Send + 'static,
     {
-        spawn(self.node(), future, None, Outcome::failure, "Group::spawn")
+        boxed!(Box::pin, future: F => spawn(self.node(), future, None, Outcome::failure, "Group::spawn"))
     }
 
     /// As [`spawn`](Self::spawn), with a name for the task.
@@ -253,7 +254,8 @@ impl Group {
     where
         F: Future<Output: Outcome + Send> + Send + 'static,
     {
-        spawn(self.node(), future, Some(name.as_ref().into()), Outcome::failure, "Group::spawn_named")
+        let (name, call) = (Some(name.as_ref().into()), "Group::spawn_named");
+        boxed!(Box::pin, future: F => spawn(self.node(), future, name, Outcome::failure, call))
     }
 
     /// Starts a task in the group whose output may be of any type. If that is a `Result`, an `Err` counts as a failure;
@@ -271,7 +273,7 @@ impl Group {
     where
         F: Future<Output: Send> + Send + 'static,
     {
-        spawn(self.node(), future, None, error_in, "Group::spawn_any")
+        boxed!(Box::pin, future: F => spawn(self.node(), future, None, error_in, "Group::spawn_any"))
     }
 
     /// Starts a task in the group that never leaves this thread, so its future need not be `Send`: see
@@ -307,8 +309,11 @@ impl Group {
             let start = |never| spawn_local_from(never, location, call);
             return refuse(self.node(), location, Outcome::failure, start);
         };
-        let future = mini_time::inherit(future);
-        place.take(location, |seat| spawn_local_from(Member::new(Some(future), seat, Outcome::failure), location, call))
+        boxed!(Box::pin, future: F => {
+            let future = mini_time::inherit(future);
+            let start = |seat| spawn_local_from(Member::new(Some(future), seat, Outcome::failure), location, call);
+            place.take(location, start)
+        })
     }
 
     /// Runs `job` on a thread of the blocking pool, where it may block, as a task of the group.
@@ -347,10 +352,12 @@ impl Group {
             drop(job);
             return refuse(self.node(), location, T::failure, |never| shared.spawn(never, location));
         };
-        let future = async move { job() }; // dropped as those of tasks are, also if it never runs
-        place.take(location, |seat| {
-            let job = Member::new(Some(future), seat, T::failure);
-            shared.spawn_blocking(move || job.run(), location)
+        boxed!(Box::new, job: F => {
+            let future = async move { job() }; // dropped as those of tasks are, also if it never runs
+            place.take(location, |seat| {
+                let job = Member::new(Some(future), seat, T::failure);
+                shared.spawn_blocking(move || job.run(), location)
+            })
         })
     }
 

@@ -23,6 +23,7 @@ use mini_time::{Sleep, sleep};
 use pin_project_lite::pin_project;
 
 use super::cancel::WaitForCancelOwned;
+use super::large::boxed;
 use super::unseen::error_in;
 use super::wait::LastWait;
 use super::{CancelToken, JoinHandle, Reason, group};
@@ -73,8 +74,11 @@ where
 {
     let (released, location) = (CancelToken::new(), Location::caller());
     let is_released = released.clone().cancelled_owned();
-    let shielded = Shielded { future, is_released, grace, timer: None, location };
-    Shield { handle: group::spawn_shielded(shielded, "mini::task::shield"), released }
+    let handle = boxed!(Box::pin, future: F => {
+        let shielded = Shielded { future, is_released, grace, timer: None, location };
+        group::spawn_shielded(shielded, "mini::task::shield")
+    });
+    Shield { handle, released }
 }
 
 /// Awaits what is shielded; made by [`shield`]. Dropping it early leaves the task its grace.

@@ -5,6 +5,7 @@ use std::panic::Location;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use super::large::boxed;
 use super::{Id, JoinHandle, Origin, Start};
 use crate::scheduler::context;
 use crate::scheduler::core::Core;
@@ -36,7 +37,7 @@ where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
 {
-    spawn_from(future, Location::caller(), "mini::spawn")
+    boxed!(Box::pin, future: F => spawn_from(future, Location::caller(), "mini::spawn"))
 }
 
 /// [`spawn`] for callers that know the task's origin; `call` is what the user has called.
@@ -86,7 +87,7 @@ where
     F: Future + 'static,
     F::Output: 'static,
 {
-    spawn_local_from(future, Location::caller(), "mini::spawn_local")
+    boxed!(Box::pin, future: F => spawn_local_from(future, Location::caller(), "mini::spawn_local"))
 }
 
 /// [`spawn_local`] for callers that know the task's origin; `call` is what the user has called.
@@ -148,7 +149,8 @@ where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
 {
-    context::current_shared("mini::spawn_blocking").spawn_blocking(job, Location::caller())
+    let shared = context::current_shared("mini::spawn_blocking");
+    boxed!(Box::new, job: F => shared.spawn_blocking(job, Location::caller()))
 }
 
 /// Lets everything else that is ready run before this task goes on.

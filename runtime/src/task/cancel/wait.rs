@@ -58,8 +58,8 @@ pin_project! {
     #[must_use = "futures do nothing unless awaited"]
     pub struct Run<F> {
         #[pin]
-        future: Option<F>,
-        wait: WaitForCancelOwned,
+        pub(super) future: Option<F>,
+        pub(super) wait: WaitForCancelOwned,
     }
 }
 
@@ -190,12 +190,6 @@ impl<F: Future> Future for Run<F> {
             leave_note(this.wait.waiter.note()); // of the two, the inner future says more
         }
         Poll::Pending
-    }
-}
-
-impl<F> Run<F> {
-    pub(super) fn new(wait: WaitForCancelOwned, future: F) -> Self {
-        Self { future: Some(future), wait }
     }
 }
 

@@ -6,6 +6,7 @@ use std::panic::Location;
 use super::JoinSet;
 use crate::runtime::Handle;
 use crate::scheduler::context::current_shared;
+use crate::task::large::boxed;
 use crate::task::refcount::OnJoin;
 use crate::task::spawn::{spawn_from, spawn_local_from};
 use crate::task::{AbortHandle, JoinHandle};
@@ -26,7 +27,8 @@ impl<T: 'static> JoinSet<T> {
         F: Future<Output = T> + Send + 'static,
         T: Send,
     {
-        self.insert(spawn_from(future, Location::caller(), "JoinSet::spawn"))
+        let task = boxed!(Box::pin, future: F => spawn_from(future, Location::caller(), "JoinSet::spawn"));
+        self.insert(task)
     }
 
     /// Starts a task on the runtime of `handle`, and puts it into the set.
@@ -46,7 +48,7 @@ impl<T: 'static> JoinSet<T> {
         F: Future<Output = T> + Send + 'static,
         T: Send,
     {
-        self.insert(handle.spawn(future))
+        self.insert(boxed!(Box::pin, future: F => handle.spawn(future)))
     }
 
     /// Starts a task that never leaves this thread, as [`mini::spawn_local`](crate::spawn_local) does, and puts it into
@@ -71,7 +73,8 @@ impl<T: 'static> JoinSet<T> {
     where
         F: Future<Output = T> + 'static,
     {
-        self.insert(spawn_local_from(future, Location::caller(), "JoinSet::spawn_local"))
+        let (location, call) = (Location::caller(), "JoinSet::spawn_local");
+        self.insert(boxed!(Box::pin, future: F => spawn_local_from(future, location, call)))
     }
 
     /// Runs `job` on a thread where it may block, as [`mini::spawn_blocking`](crate::spawn_blocking) does, and puts its
@@ -98,7 +101,8 @@ impl<T: 'static> JoinSet<T> {
         F: FnOnce() -> T + Send + 'static,
         T: Send,
     {
-        self.insert(current_shared("JoinSet::spawn_blocking").spawn_blocking(job, Location::caller()))
+        let shared = current_shared("JoinSet::spawn_blocking");
+        self.insert(boxed!(Box::new, job: F => shared.spawn_blocking(job, Location::caller())))
     }
 
     /// Runs `job` on a thread of the runtime of `handle` where it may block, and puts its task into the set.
@@ -112,7 +116,7 @@ impl<T: 'static> JoinSet<T> {
         F: FnOnce() -> T + Send + 'static,
         T: Send,
     {
-        self.insert(handle.spawn_blocking(job))
+        self.insert(boxed!(Box::new, job: F => handle.spawn_blocking(job)))
     }
 
     /// Puts a task that was started elsewhere into the set, such as one with a name.
