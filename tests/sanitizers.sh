@@ -28,6 +28,8 @@ skip=(mistakes_are_reported_where_they_stand what_is_allowed_builds_and_runs
   every_line_for_those_who_come_from_tokio_compiles)
 # It moves so much that it would take minutes:
 skip+=(a_hundred_megabytes_come_back_as_they_went)
+# It measures stacks, which are others then:
+skip+=(a_large_future_is_copied_no_more_often_than_by_tokio)
 # These leak on purpose, a guard, a scope, or a task that may not leave its thread, to see what comes of it:
 leaking=(a_leaked_guard_ends_with_its_thread local_tasks_that_had_to_be_leaked_hold_no_descriptor
   local_tasks_whose_destructors_spawn_their_like_end_with_block_on

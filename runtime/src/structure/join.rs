@@ -24,18 +24,20 @@ pub trait Branches<E> {
     const LEN: usize;
 
     /// Polls the branches of the walk.
-    fn poll(self: Pin<&mut Self>, walk: Walk, cx: &mut Context<'_>) -> Result<(), E>;
+    fn poll(&mut self, walk: Walk, cx: &mut Context<'_>) -> Result<(), E>;
     /// Whether all that are awaited are done.
     fn is_done(&self) -> bool;
-    /// Takes the outputs of the branches, which are done.
-    fn take(self: Pin<&mut Self>) -> Self::Output;
+    /// Takes the outputs of the branches. Those that are not done are dropped.
+    fn take(&mut self) -> Self::Output;
+    /// Drops the futures, and the outputs that are there.
+    fn end(&mut self);
 }
 
 impl<E> Branches<E> for Empty {
     type Output = ();
     const LEN: usize = 0;
 
-    fn poll(self: Pin<&mut Self>, _walk: Walk, _cx: &mut Context<'_>) -> Result<(), E> {
+    fn poll(&mut self, _walk: Walk, _cx: &mut Context<'_>) -> Result<(), E> {
         Ok(())
     }
 
@@ -43,12 +45,14 @@ impl<E> Branches<E> for Empty {
         true
     }
 
-    fn take(self: Pin<&mut Self>) {}
+    fn take(&mut self) {}
+
+    fn end(&mut self) {}
 }
 
 pin_project! {
-    /// A future, until it is done, and then its value.
-    struct Branch<F, T> {
+    /// A future, until it is done, and then its value. Pinned where the macro stands, as in `race.rs`.
+    pub struct Branch<F, T> {
         #[pin]
         future: Option<F>,
         value: Option<T>,
@@ -56,10 +60,6 @@ pin_project! {
 }
 
 impl<F: Future<Output = Result<T, E>>, T, E> Branch<F, T> {
-    fn new(future: F) -> Self {
-        Self { future: Some(future), value: None }
-    }
-
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Result<(), E> {
         let mut this = self.project();
         if let Some(future) = this.future.as_mut().as_pin_mut()
@@ -70,119 +70,129 @@ impl<F: Future<Output = Result<T, E>>, T, E> Branch<F, T> {
         }
         Ok(())
     }
-}
 
-pin_project! {
-    /// A branch that is awaited.
-    pub struct Awaited<Before, F, T> {
-        #[pin]
-        before: Before,
-        #[pin]
-        branch: Branch<F, T>,
+    fn take(self: Pin<&mut Self>) -> Option<T> {
+        self.project().value.take()
+    }
+
+    fn end(self: Pin<&mut Self>) {
+        let mut this = self.project();
+        this.future.set(None);
+        *this.value = None;
     }
 }
 
-impl<Before: Branches<E>, F: Future<Output = Result<T, E>>, T, E> Branches<E> for Awaited<Before, F, T> {
+/// A branch that is awaited.
+pub struct Awaited<'a, Before, F, T> {
+    before: Before,
+    branch: Pin<&'a mut Branch<F, T>>,
+}
+
+impl<Before: Branches<E>, F: Future<Output = Result<T, E>>, T, E> Branches<E> for Awaited<'_, Before, F, T> {
     type Output = (Before::Output, T);
     const LEN: usize = Before::LEN + 1;
 
-    fn poll(self: Pin<&mut Self>, walk: Walk, cx: &mut Context<'_>) -> Result<(), E> {
-        let this = self.project();
-        this.before.poll(walk, cx)?;
-        if walk.comes_to(Before::LEN) { this.branch.poll(cx) } else { Ok(()) }
+    fn poll(&mut self, walk: Walk, cx: &mut Context<'_>) -> Result<(), E> {
+        self.before.poll(walk, cx)?;
+        if walk.comes_to(Before::LEN) { self.branch.as_mut().poll(cx) } else { Ok(()) }
     }
 
     fn is_done(&self) -> bool {
         self.before.is_done() && self.branch.value.is_some()
     }
 
-    fn take(self: Pin<&mut Self>) -> Self::Output {
-        let this = self.project();
-        let value = this.branch.project().value.take().expect("the branch is done");
-        (this.before.take(), value)
+    fn take(&mut self) -> Self::Output {
+        let value = self.branch.as_mut().take().expect("the branch is done");
+        (self.before.take(), value)
+    }
+
+    fn end(&mut self) {
+        self.before.end();
+        self.branch.as_mut().end();
     }
 }
 
-pin_project! {
-    /// A branch that is not waited for.
-    pub struct Maybe<Before, F, T> {
-        #[pin]
-        before: Before,
-        #[pin]
-        branch: Branch<F, T>,
-    }
+/// A branch that is not waited for.
+pub struct Maybe<'a, Before, F, T> {
+    before: Before,
+    branch: Pin<&'a mut Branch<F, T>>,
 }
 
-impl<Before: Branches<E>, F: Future<Output = Result<T, E>>, T, E> Branches<E> for Maybe<Before, F, T> {
+impl<Before: Branches<E>, F: Future<Output = Result<T, E>>, T, E> Branches<E> for Maybe<'_, Before, F, T> {
     type Output = (Before::Output, Option<T>);
     const LEN: usize = Before::LEN + 1;
 
-    fn poll(self: Pin<&mut Self>, walk: Walk, cx: &mut Context<'_>) -> Result<(), E> {
-        let this = self.project();
-        this.before.poll(walk, cx)?;
-        if walk.comes_to(Before::LEN) { this.branch.poll(cx) } else { Ok(()) }
+    fn poll(&mut self, walk: Walk, cx: &mut Context<'_>) -> Result<(), E> {
+        self.before.poll(walk, cx)?;
+        if walk.comes_to(Before::LEN) { self.branch.as_mut().poll(cx) } else { Ok(()) }
     }
 
     fn is_done(&self) -> bool {
         self.before.is_done()
     }
 
-    fn take(self: Pin<&mut Self>) -> Self::Output {
-        let this = self.project();
-        (this.before.take(), this.branch.project().value.take())
+    fn take(&mut self) -> Self::Output {
+        let (before, value) = (self.before.take(), self.branch.as_mut().take());
+        self.branch.as_mut().end();
+        (before, value)
+    }
+
+    fn end(&mut self) {
+        self.before.end();
+        self.branch.as_mut().end();
     }
 }
 
-pin_project! {
-    /// What a `join!` or `try_join!` awaits.
-    #[must_use = "futures do nothing unless awaited"]
-    pub struct Join<L, E> {
-        // Dropped before the outputs are given.
-        #[pin]
-        list: Option<L>,
-        // The branch that is polled first.
-        start: usize,
-        error: PhantomData<fn() -> E>,
-    }
+/// The future of a `join!` or `try_join!`.
+#[must_use = "futures do nothing unless awaited"]
+pub struct Join<L, E> {
+    list: L,
+    /// The branch that is polled first.
+    start: usize,
+    error: PhantomData<fn() -> E>,
 }
+
+impl<L, E> Unpin for Join<L, E> {} // the futures are pinned elsewhere
 
 impl<L: Branches<E>, E> Future for Join<L, E> {
     type Output = Result<L::Output, E>;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut this = self.project();
-        let Some(mut list) = this.list.as_mut().as_pin_mut() else { panic!("a join was polled after it was ready") };
-        let [to_the_end, to_the_start] = Walk::all(*this.start, L::LEN);
-        *this.start = (*this.start + 1) % L::LEN;
-        let walked = list.as_mut().poll(to_the_end, cx).and_then(|()| list.as_mut().poll(to_the_start, cx));
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let [to_the_end, to_the_start] = Walk::all(self.start, L::LEN);
+        self.start = (self.start + 1) % L::LEN;
+        let list = &mut self.list;
+        let walked = list.poll(to_the_end, cx).and_then(|()| list.poll(to_the_start, cx));
         if walked.is_ok() && !list.is_done() {
             return Poll::Pending;
         }
-        let end = walked.map(|()| list.take());
-        this.list.set(None);
-        Poll::Ready(end)
+        Poll::Ready(match walked {
+            Ok(()) => Ok(list.take()),
+            Err(error) => {
+                list.end(); // before the error is given
+                Err(error)
+            }
+        })
     }
 }
 
 /// Awaits the branches of a list.
 pub fn join<L: Branches<E>, E>(list: L) -> Join<L, E> {
-    Join { list: Some(list), start: 0, error: PhantomData }
+    Join { list, start: 0, error: PhantomData }
+}
+
+/// A future as a branch.
+pub fn branch<F: IntoFuture<Output = Result<T, E>>, T, E>(future: F) -> Branch<F::IntoFuture, T> {
+    Branch { future: Some(future.into_future()), value: None }
 }
 
 /// A branch that is awaited, behind others.
-pub fn awaited<Before, F, T, E>(before: Before, future: F) -> Awaited<Before, F::IntoFuture, T>
-where
-    F: IntoFuture<Output = Result<T, E>>,
-{
-    Awaited { before, branch: Branch::new(future.into_future()) }
+pub fn awaited<Before, F, T>(before: Before, branch: Pin<&mut Branch<F, T>>) -> Awaited<'_, Before, F, T> {
+    Awaited { before, branch }
 }
 
 /// A branch that is not awaited, behind others.
-pub fn maybe<Before, F, T, E>(before: Before, future: F) -> Maybe<Before, F::IntoFuture, T>
-where
-    F: IntoFuture<Output = Result<T, E>>,
-{
-    Maybe { before, branch: Branch::new(future.into_future()) }
+pub fn maybe<Before, F, T>(before: Before, branch: Pin<&mut Branch<F, T>>) -> Maybe<'_, Before, F, T> {
+    Maybe { before, branch }
 }
 
 /// The futures of a `try_join!` are as they are.
@@ -233,15 +243,18 @@ macro_rules! __join {
         maybe $future:expr $(, $($rest:tt)*)?
     ) => {
         $crate::__join!(@branches $kind $any [$($name)* output] ($outputs, output)
-            [$crate::structure::maybe($list, $crate::structure::$kind($future))] $($($rest)*)?)
+            [$crate::structure::maybe($list, $crate::__join!(@branch $kind $future))] $($($rest)*)?)
     };
     (@branches $kind:ident $any:tt [$($name:ident)*] $outputs:tt [$list:expr] $future:expr $(, $($rest:tt)*)?) => {
         $crate::__join!(@branches $kind any [$($name)* output] ($outputs, output)
-            [$crate::structure::awaited($list, $crate::structure::$kind($future))] $($($rest)*)?)
+            [$crate::structure::awaited($list, $crate::__join!(@branch $kind $future))] $($($rest)*)?)
     };
     (@awaited $kind:ident [$($name:ident)*] $outputs:tt [$list:expr] $future:expr $(, $($rest:tt)*)?) => {
         $crate::__join!(@branches $kind any [$($name)* output] ($outputs, output)
-            [$crate::structure::awaited($list, $crate::structure::$kind($future))] $($($rest)*)?)
+            [$crate::structure::awaited($list, $crate::__join!(@branch $kind $future))] $($($rest)*)?)
+    };
+    (@branch $kind:ident $future:expr) => {
+        ::std::pin::pin!($crate::structure::branch($crate::structure::$kind($future)))
     };
     (@awaited $($rest:tt)*) => { $crate::__join!(@branches) };
     (@branches infallible any [$($name:ident)*] $outputs:tt [$list:expr]) => {

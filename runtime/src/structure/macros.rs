@@ -162,22 +162,22 @@ macro_rules! __scope {
     ($kind:ident |$s:ident| $body:expr) => {
         async {
             let scope = $crate::task::$kind::new();
-            let body = async {
+            let body = ::std::pin::pin!(::std::option::Option::Some(async {
                 match &scope {
                     $s => $body,
                 }
-            };
+            }));
             scope.clone().run(body).await
         }
     };
     ($kind:ident move |$s:ident| $body:expr) => {
         async move {
             let scope = $crate::task::$kind::new();
-            let body = async {
+            let body = ::std::pin::pin!(::std::option::Option::Some(async {
                 match &scope {
                     $s => $body,
                 }
-            };
+            }));
             scope.clone().run(body).await
         }
     };

@@ -18,8 +18,6 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use pin_project_lite::pin_project;
-
 use super::branches::{Empty, Walk, draw};
 
 /// The output of a branch, or of one before it.
@@ -32,6 +30,9 @@ pub enum Outcome<Before, T> {
 }
 
 /// What all branches of a race are, each with those before it.
+///
+/// The futures are pinned where the macro stands. As parts of the list they would be copied, without optimisations, each
+/// time that another branch is added.
 pub trait Racers {
     /// The output of one of them.
     type Output;
@@ -39,7 +40,9 @@ pub trait Racers {
     const LEN: usize;
 
     /// Polls the branches of the walk until the output of one matches.
-    fn poll(self: Pin<&mut Self>, walk: Walk, cx: &mut Context<'_>) -> Poll<Self::Output>;
+    fn poll(&mut self, walk: Walk, cx: &mut Context<'_>) -> Poll<Self::Output>;
+    /// Drops the futures.
+    fn end(&mut self);
     /// Whether no branch is left.
     fn is_over(&self) -> bool;
 }
@@ -48,42 +51,39 @@ impl Racers for Empty {
     type Output = Infallible;
     const LEN: usize = 0;
 
-    fn poll(self: Pin<&mut Self>, _walk: Walk, _cx: &mut Context<'_>) -> Poll<Infallible> {
+    fn poll(&mut self, _walk: Walk, _cx: &mut Context<'_>) -> Poll<Infallible> {
         Poll::Pending
     }
+
+    fn end(&mut self) {}
 
     fn is_over(&self) -> bool {
         true
     }
 }
 
-pin_project! {
-    /// A branch, and those before it.
-    pub struct Racer<Before, F, P> {
-        #[pin]
-        before: Before,
-        // None if its condition did not hold, or its output did not match.
-        #[pin]
-        future: Option<F>,
-        matches: P,
-    }
+/// A branch, and those before it.
+pub struct Racer<'a, Before, F, P> {
+    before: Before,
+    /// None if its condition did not hold, or its output did not match.
+    future: Pin<&'a mut Option<F>>,
+    matches: P,
 }
 
-impl<Before: Racers, F: Future, P: Fn(F::Output) -> (bool, F::Output)> Racers for Racer<Before, F, P> {
+impl<Before: Racers, F: Future, P: Fn(F::Output) -> (bool, F::Output)> Racers for Racer<'_, Before, F, P> {
     type Output = Outcome<Before::Output, F::Output>;
     const LEN: usize = Before::LEN + 1;
 
-    fn poll(self: Pin<&mut Self>, walk: Walk, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut this = self.project();
-        if let Poll::Ready(output) = this.before.poll(walk, cx) {
+    fn poll(&mut self, walk: Walk, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        if let Poll::Ready(output) = self.before.poll(walk, cx) {
             return Poll::Ready(Outcome::Before(output));
         }
         if walk.comes_to(Before::LEN)
-            && let Some(future) = this.future.as_mut().as_pin_mut()
+            && let Some(future) = self.future.as_mut().as_pin_mut()
             && let Poll::Ready(output) = future.poll(cx)
         {
-            this.future.set(None);
-            let (is_match, output) = (this.matches)(output);
+            self.future.set(None);
+            let (is_match, output) = (self.matches)(output);
             if is_match {
                 return Poll::Ready(Outcome::Here(output));
             }
@@ -91,48 +91,49 @@ impl<Before: Racers, F: Future, P: Fn(F::Output) -> (bool, F::Output)> Racers fo
         Poll::Pending
     }
 
+    fn end(&mut self) {
+        self.before.end();
+        self.future.set(None);
+    }
+
     fn is_over(&self) -> bool {
         self.before.is_over() && self.future.is_none()
     }
 }
 
-pin_project! {
-    /// What a `race!` awaits: the output of the first branch whose output matches, or `None` if no branch is left.
-    #[must_use = "futures do nothing unless awaited"]
-    pub struct Race<L> {
-        // Dropped before the output is given.
-        #[pin]
-        list: Option<L>,
-        // The branch that is polled first.
-        start: usize,
-        is_biased: bool,
-    }
+/// The future of a `race!`: gives the output of the first branch whose output matches, or `None` if no branch is left.
+#[must_use = "futures do nothing unless awaited"]
+pub struct Race<L> {
+    list: L,
+    /// The branch that is polled first.
+    start: usize,
+    is_biased: bool,
 }
+
+impl<L> Unpin for Race<L> {} // the futures are pinned elsewhere
 
 impl<L: Racers> Future for Race<L> {
     type Output = Option<L::Output>;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         // Of a race as a whole: where its first branch is refused, a later one could win that is not to win.
         ready!(mini_context::check_order(cx, &*self));
-        let mut this = self.project();
-        let Some(mut list) = this.list.as_mut().as_pin_mut() else { panic!("a race was polled after it was ready") };
         let mut end = Poll::Pending;
-        for walk in Walk::all(*this.start, L::LEN) {
+        for walk in Walk::all(self.start, L::LEN) {
             if end.is_pending() {
-                end = list.as_mut().poll(walk, cx).map(Some);
+                end = self.list.poll(walk, cx).map(Some);
             }
         }
-        if end.is_pending() && list.is_over() {
+        if end.is_pending() && self.list.is_over() {
             end = Poll::Ready(None);
         }
         match end {
             Poll::Ready(_) => {
                 mini_context::spend(1); // branches that know of no budget may be ready each time
-                this.list.set(None);
+                self.list.end(); // before the output is given
             }
-            Poll::Pending if *this.is_biased => {}
-            Poll::Pending => *this.start = (*this.start + 1) % L::LEN,
+            Poll::Pending if self.is_biased => {}
+            Poll::Pending => self.start = (self.start + 1) % L::LEN,
         }
         end
     }
@@ -140,21 +141,21 @@ impl<L: Racers> Future for Race<L> {
 
 /// Awaits the first branch of a list, any of them first.
 pub fn fair<L: Racers>(list: L) -> Race<L> {
-    Race { list: Some(list), start: draw(L::LEN), is_biased: false }
+    Race { list, start: draw(L::LEN), is_biased: false }
 }
 
 /// Awaits the first branch of a list, in their order.
 pub fn biased<L: Racers>(list: L) -> Race<L> {
-    Race { list: Some(list), start: 0, is_biased: true }
+    Race { list, start: 0, is_biased: true }
 }
 
 /// A branch, behind others. `matches` tells whether the output matches its pattern.
-pub fn racer<Before, F, P>(before: Before, future: Option<F>, matches: P) -> Racer<Before, F::IntoFuture, P>
+pub fn racer<Before, F, P>(before: Before, future: Pin<&mut Option<F>>, matches: P) -> Racer<'_, Before, F, P>
 where
-    F: IntoFuture,
+    F: Future,
     P: Fn(F::Output) -> (bool, F::Output),
 {
-    Racer { before, future: future.map(F::into_future), matches }
+    Racer { before, future, matches }
 }
 
 /// What a race without an `else` arm does when no branch is left.
@@ -322,9 +323,15 @@ macro_rules! __race {
             _ => ::std::unreachable!("the output has matched its pattern"),
         }
     };
-    (@future $future:expr) => { ::std::option::Option::Some($future) };
+    (@future $future:expr) => {
+        ::std::pin::pin!(::std::option::Option::Some(::std::future::IntoFuture::into_future($future)))
+    };
     (@future $future:expr, $if:expr => $condition:ident) => {
-        if $condition { ::std::option::Option::Some($future) } else { ::std::option::Option::None }
+        ::std::pin::pin!(if $condition {
+            ::std::option::Option::Some(::std::future::IntoFuture::into_future($future))
+        } else {
+            ::std::option::Option::None
+        })
     };
     (@matches $pattern:pat) => {
         |output| {

@@ -25,9 +25,8 @@
 
 use std::any::Any;
 use std::collections::VecDeque;
-use std::convert::Infallible;
+use std::convert::{self, Infallible};
 use std::fmt;
-use std::marker::PhantomData;
 use std::mem;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
 use std::pin::Pin;
@@ -41,6 +40,7 @@ use super::child::{LocalChild, SendChild};
 use super::output::ScopedJoinHandle;
 use super::ready::Ready;
 use super::wakers::Wakers;
+use crate::task::large::boxed;
 
 /// The number of the body among the children.
 const BODY: u32 = 0;
@@ -153,14 +153,13 @@ macro_rules! spawn {
             where
                 F: Future<Output: $($send)* 'env> + $($send)* 'env,
             {
-                self.start(Infallibly { future })
+                boxed!(Box::pin, future: F => self.start(Infallibly { future }))
             }
 
             /// For the macros: the future of the scope.
             #[doc(hidden)]
-            pub async fn run<B: Future>(self, body: B) -> B::Output {
-                let body = async { Ok(body.await) };
-                match Drive::new(self.shared, body).await {
+            pub async fn run<B: Future>(self, body: Pin<&mut Option<B>>) -> B::Output {
+                match Drive::new(self.shared, body, Ok).await {
                     Ok(value) => value,
                     Err(never) => match never {},
                 }
@@ -183,16 +182,16 @@ macro_rules! try_spawn {
                 F: Future<Output = Result<T, E>> + $($send)* 'env,
                 T: $($send)* 'env,
             {
-                self.start(Trying { future })
+                boxed!(Box::pin, future: F => self.start(Trying { future }))
             }
 
             /// For the macros: the future of the scope.
             #[doc(hidden)]
-            pub async fn run<B, T>(self, body: B) -> Result<T, E>
+            pub async fn run<B, T>(self, body: Pin<&mut Option<B>>) -> Result<T, E>
             where
                 B: Future<Output = Result<T, E>>,
             {
-                Drive::new(self.shared, body).await
+                Drive::new(self.shared, body, convert::identity).await
             }
         }
     };
@@ -253,24 +252,24 @@ impl<F: Future<Output = Result<T, E>>, T, E> Future for Trying<F> {
     }
 }
 
-pin_project! {
-    /// The future of a scope: its body and its children.
-    pub(crate) struct Drive<C, B, T, E> {
-        shared: Arc<Shared<C>>,
-        #[pin]
-        body: Option<B>,
-        value: Option<T>,
-        fails: PhantomData<fn() -> E>,
-        children: Children<C>,
-    }
+/// The future of a scope: its body, pinned where the macro stands, and its children.
+pub(crate) struct Drive<'a, C, B: Future, T, E> {
+    shared: Arc<Shared<C>>,
+    body: Pin<&'a mut Option<B>>,
+    value: Option<T>,
+    /// The value of the body, or its error.
+    judge: fn(B::Output) -> Result<T, E>,
+    children: Children<C>,
+}
 
-    impl<C, B, T, E> PinnedDrop for Drive<C, B, T, E> {
-        fn drop(this: Pin<&mut Self>) {
-            if let Some(panic) = this.cancel()
-                && !std::thread::panicking()
-            {
-                resume_unwind(panic);
-            }
+impl<C, B: Future, T, E> Unpin for Drive<'_, C, B, T, E> {}
+
+impl<C, B: Future, T, E> Drop for Drive<'_, C, B, T, E> {
+    fn drop(&mut self) {
+        if let Some(panic) = self.cancel()
+            && !std::thread::panicking()
+        {
+            resume_unwind(panic);
         }
     }
 }
@@ -315,12 +314,12 @@ impl<C> Children<C> {
     }
 }
 
-impl<C, B, T, E> Drive<C, B, T, E>
+impl<'a, C, B, T, E> Drive<'a, C, B, T, E>
 where
     C: Future<Output = Result<(), E>> + Unpin,
-    B: Future<Output = Result<T, E>>,
+    B: Future,
 {
-    fn new(shared: Arc<Shared<C>>, body: B) -> Self {
+    fn new(shared: Arc<Shared<C>>, body: Pin<&'a mut Option<B>>, judge: fn(B::Output) -> Result<T, E>) -> Self {
         let children = Children {
             places: vec![None],
             wakers: Wakers::new(&shared.ready),
@@ -330,21 +329,20 @@ where
             are_new_next: false,
         };
         shared.ready.wake(BODY);
-        Self { shared, body: Some(body), value: None, fails: PhantomData, children }
+        Self { shared, body, value: None, judge, children }
     }
 
-    fn pass(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T, E>> {
-        self.as_mut().poll_children(cx)?;
-        let this = self.project();
-        if this.children.len() == 0 && this.value.is_some() && this.shared.close_if_empty() {
-            return Poll::Ready(Ok(this.value.take().expect("it is there")));
+    fn pass(&mut self, cx: &mut Context<'_>) -> Poll<Result<T, E>> {
+        self.poll_children(cx)?;
+        if self.children.len() == 0 && self.value.is_some() && self.shared.close_if_empty() {
+            return Poll::Ready(Ok(self.value.take().expect("it is there")));
         }
-        if this.shared.ready.rest(cx.waker()).is_ready() || !this.children.new.is_empty() {
+        if self.shared.ready.rest(cx.waker()).is_ready() || !self.children.new.is_empty() {
             cx.waker().wake_by_ref();
         } else if mini_context::notes().is_empty() {
             // No child that waits was polled.
-            let reason = Reason::JoinSet(this.children.len() as u64 + u64::from(this.body.is_some()));
-            mini_context::leave_note(Note { reason, location: this.shared.location });
+            let reason = Reason::JoinSet(self.children.len() as u64 + u64::from(self.body.is_some()));
+            mini_context::leave_note(Note { reason, location: self.shared.location });
         }
         Poll::Pending
     }
@@ -352,20 +350,20 @@ where
     /// Polls the children that were woken, then those that were spawned until then. If the budget of such a pass is
     /// spent, the next one goes the other way round, and the one after that this way again: so neither kind keeps the
     /// other waiting.
-    fn poll_children(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Result<(), E> {
-        let new_first = mem::take(&mut self.as_mut().project().children.are_new_next);
-        if new_first && !self.as_mut().poll_new(cx)? {
+    fn poll_children(&mut self, cx: &mut Context<'_>) -> Result<(), E> {
+        let new_first = mem::take(&mut self.children.are_new_next);
+        if new_first && !self.poll_new(cx)? {
             return Ok(());
         }
-        let is_through = self.as_mut().poll_woken(cx)? && (new_first || self.as_mut().poll_new(cx)?);
-        self.project().children.are_new_next = !is_through && !new_first;
+        let is_through = self.poll_woken(cx)? && (new_first || self.poll_new(cx)?);
+        self.children.are_new_next = !is_through && !new_first;
         Ok(())
     }
 
     /// Says whether the budget has sufficed for all of them, as does [`poll_new`](Self::poll_new). Each spends one:
     /// many children that wait for nothing of mini's give way too.
-    fn poll_woken(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Result<bool, E> {
-        let mut pass = mem::take(self.as_mut().project().children.pass.as_mut());
+    fn poll_woken(&mut self, cx: &mut Context<'_>) -> Result<bool, E> {
+        let mut pass = mem::take(&mut self.children.pass);
         self.shared.ready.take(&mut pass);
         #[cfg(feature = "sim")]
         crate::sim::preempt::shuffle(&mut pass);
@@ -374,49 +372,48 @@ where
             && mini_context::poll_budget(cx, &*self).is_ready()
         {
             next += 1;
-            self.as_mut().poll_one(number)?;
+            self.poll_one(number)?;
         }
         let is_through = next == pass.len();
         pass.drain(..next);
         if !is_through {
             self.shared.ready.put_back(&mut pass);
         }
-        self.as_mut().project().children.pass = pass;
+        self.children.pass = pass;
         Ok(is_through)
     }
 
     /// Polls the children that have no place yet.
-    fn poll_new(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Result<bool, E> {
-        self.as_mut().take_over();
+    fn poll_new(&mut self, cx: &mut Context<'_>) -> Result<bool, E> {
+        self.take_over();
         for _ in 0..self.children.new.len() {
             if mini_context::poll_budget(cx, &*self).is_pending() {
                 return Ok(false);
             }
-            self.as_mut().poll_first_new()?;
+            self.poll_first_new()?;
         }
         Ok(true)
     }
 
     /// Takes the new children over.
-    fn take_over(self: Pin<&mut Self>) {
-        let this = self.project();
-        if this.shared.ready.take_spawned() {
-            let new = &mut this.children.new;
+    fn take_over(&mut self) {
+        if self.shared.ready.take_spawned() {
+            let new = &mut self.children.new;
             if new.is_empty() {
-                mem::swap(&mut this.shared.spawned.lock().children, new);
+                mem::swap(&mut self.shared.spawned.lock().children, new);
             } else {
                 // The budget of the last pass was spent.
-                let mut spawned = mem::take(&mut this.shared.spawned.lock().children);
+                let mut spawned = mem::take(&mut self.shared.spawned.lock().children);
                 new.append(&mut spawned);
             }
             #[cfg(feature = "sim")]
-            crate::sim::preempt::shuffle(this.children.new.make_contiguous());
+            crate::sim::preempt::shuffle(new.make_contiguous());
         }
     }
 
     /// Polls the first new child, which is new until then, and gets a place if it waits.
-    fn poll_first_new(self: Pin<&mut Self>) -> Result<(), E> {
-        let children = self.project().children;
+    fn poll_first_new(&mut self) -> Result<(), E> {
+        let children = &mut self.children;
         let waker = children.wakers.of(children.next_number());
         let child = children.new.front_mut().expect("the caller has counted them");
         let polled = poll_with(Pin::new(child), &waker)?;
@@ -428,53 +425,51 @@ where
     }
 
     /// Polls a child or the body; an error is that of the scope.
-    fn poll_one(self: Pin<&mut Self>, number: u32) -> Result<(), E> {
-        let mut this = self.project();
-        let waker = this.children.wakers.of(number);
+    fn poll_one(&mut self, number: u32) -> Result<(), E> {
+        let waker = self.children.wakers.of(number);
         if number == BODY {
-            let Some(body) = this.body.as_mut().as_pin_mut() else { return Ok(()) };
-            if let Poll::Ready(value) = poll_with(body, &waker)? {
-                *this.value = Some(value);
-                this.body.set(None);
+            let Some(body) = self.body.as_mut().as_pin_mut() else { return Ok(()) };
+            if let Poll::Ready(output) = poll_with(body, &waker) {
+                self.value = Some((self.judge)(output)?);
+                self.body.set(None);
             }
             return Ok(());
         }
         // None: a late wake, of a child that has ended.
-        let Some(Some(child)) = this.children.places.get_mut(number as usize) else { return Ok(()) };
+        let Some(Some(child)) = self.children.places.get_mut(number as usize) else { return Ok(()) };
         if poll_with(Pin::new(child), &waker)?.is_ready() {
-            drop(this.children.remove(number));
+            drop(self.children.remove(number));
         }
         Ok(())
     }
 }
 
-impl<C, B, T, E> Drive<C, B, T, E> {
+impl<C, B: Future, T, E> Drive<'_, C, B, T, E> {
     /// Drops the body, then the children. The first panic of a destructor comes back.
-    fn cancel(self: Pin<&mut Self>) -> Option<Box<dyn Any + Send>> {
-        let mut this = self.project();
-        let mut first = caught(|| this.body.set(None));
-        for place in &mut this.children.places {
+    fn cancel(&mut self) -> Option<Box<dyn Any + Send>> {
+        let mut first = caught(|| self.body.set(None));
+        for place in &mut self.children.places {
             if let Some(child) = place.take() {
                 first = first.or(caught(|| drop(child)));
             }
         }
-        for child in mem::take(&mut this.children.new).into_iter().chain(this.shared.close()) {
+        for child in mem::take(&mut self.children.new).into_iter().chain(self.shared.close()) {
             first = first.or(caught(|| drop(child)));
         }
-        first = first.or(caught(|| this.shared.ready.close()));
+        first = first.or(caught(|| self.shared.ready.close()));
         first
     }
 }
 
-impl<C, B, T, E> Future for Drive<C, B, T, E>
+impl<C, B, T, E> Future for Drive<'_, C, B, T, E>
 where
     C: Future<Output = Result<(), E>> + Unpin,
-    B: Future<Output = Result<T, E>>,
+    B: Future,
 {
     type Output = Result<T, E>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let polled = catch_unwind(AssertUnwindSafe(|| self.as_mut().pass(cx)));
+        let polled = catch_unwind(AssertUnwindSafe(|| self.pass(cx)));
         if let Ok(Poll::Pending) = polled {
             return Poll::Pending;
         }
