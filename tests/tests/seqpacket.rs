@@ -97,6 +97,7 @@ fn a_full_connection_stops_the_sender_and_loses_nothing() {
     });
 }
 
+// Not in simulations: the listener is made elsewhere.
 #[test]
 fn a_connect_waits_for_room_in_the_queue() {
     in_each_runtime(|| async {
