@@ -21,6 +21,9 @@ use crate::unfilled::read_source_into;
 /// Reads into one buffer.
 pub(crate) struct Recv<'a>(pub(crate) &'a mut [u8]);
 
+/// Reads into what a vector has reserved, of which it needs some.
+pub(crate) struct RecvMore<'a>(pub(crate) &'a mut Vec<u8>);
+
 /// Reads into several buffers, in order.
 pub(crate) struct RecvVectored<'a, 'b>(pub(crate) &'a mut [IoSliceMut<'b>]);
 
@@ -76,6 +79,18 @@ impl<T: Channel> Call<T> for Recv<'_> {
 
     fn call(&mut self, source: &Source<T>) -> io::Result<(usize, Left)> {
         read_source_into(source, &mut &mut *self.0)
+    }
+}
+
+impl<T: Channel> Call<T> for RecvMore<'_> {
+    type Output = usize;
+
+    fn interest(&self) -> Interest {
+        Interest::READABLE
+    }
+
+    fn call(&mut self, source: &Source<T>) -> io::Result<(usize, Left)> {
+        read_source_into(source, self.0)
     }
 }
 

@@ -31,7 +31,7 @@ pub use crate::addr::LookupHost;
 pub use crate::async_fd::FdReady;
 #[cfg(feature = "futures-io")]
 pub use crate::copy::{Copy, CopyBidirectional};
-pub use crate::leaf::{ReadExact, SendTo, WriteAll};
+pub use crate::leaf::{ReadExact, ReadToEnd, SendTo, WriteAll};
 pub use crate::stdio::{FlushOutput, ReadStdin, WriteAllOutput, WriteOutput};
 pub use crate::tcp::Connect;
 pub use crate::unix::ConnectUnix;

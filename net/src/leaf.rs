@@ -20,6 +20,7 @@ use crate::call::{self, SendToAddr};
 use crate::ready::{Interest, Ready};
 use crate::slot::{Key, Seen};
 use crate::source::{Channel, Left, Site, Source, Wait, poll_error};
+use crate::unfilled::make_room;
 
 /// An operation on a socket that completes when it could be done.
 ///
@@ -36,6 +37,14 @@ pub struct ReadExact<'a, T: AsFd = OwnedFd> {
     waiting: Waiting<'a, Source<T>>,
     buf: &'a mut [u8],
     filled: usize,
+}
+
+/// Reads to the end of a stream; returned by `read_to_end`.
+#[must_use = "futures do nothing unless awaited"]
+pub struct ReadToEnd<'a, T: AsFd = OwnedFd> {
+    waiting: Waiting<'a, Source<T>>,
+    buf: &'a mut Vec<u8>,
+    read: usize,
 }
 
 /// Writes a whole buffer; returned by `write_all`.
@@ -236,6 +245,13 @@ impl<'a, T: AsFd> ReadExact<'a, T> {
     }
 }
 
+impl<'a, T: AsFd> ReadToEnd<'a, T> {
+    #[track_caller]
+    pub(crate) fn new(source: &'a Source<T>, site: &'static Site, buf: &'a mut Vec<u8>) -> ReadToEnd<'a, T> {
+        ReadToEnd { waiting: Waiting::new(source, site), buf, read: 0 }
+    }
+}
+
 impl<'a, T: AsFd> WriteAll<'a, T> {
     #[track_caller]
     pub(crate) fn new(source: &'a Source<T>, site: &'static Site, buf: &'a [u8]) -> WriteAll<'a, T> {
@@ -298,6 +314,21 @@ impl<T: Channel> Future for ReadExact<'_, T> {
             }
         }
         Poll::Ready(Ok(()))
+    }
+}
+
+impl<T: Channel> Future for ReadToEnd<'_, T> {
+    type Output = io::Result<usize>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let ReadToEnd { waiting, buf, read } = self.get_mut();
+        loop {
+            make_room(buf);
+            match ready!(waiting.poll_call(cx, &mut call::RecvMore(buf)))? {
+                0 => return Poll::Ready(Ok(*read)),
+                received => *read += received,
+            }
+        }
     }
 }
 
@@ -383,7 +414,7 @@ const _: fn() = || {
     fn assert<T: Send + Sync + Unpin>() {}
     assert::<Op<'_, crate::call::Recv<'_>>>();
     assert::<Op<'_, crate::call::Accept<crate::TcpListener>>>();
-    assert::<(ReadExact<'_>, WriteAll<'_>, SendTo<'_>, Readiness<'_, Ready>)>();
+    assert::<(ReadExact<'_>, ReadToEnd<'_>, WriteAll<'_>, SendTo<'_>, Readiness<'_, Ready>)>();
     assert::<(crate::tcp::Connect, crate::unix::ConnectUnix<crate::UnixStream>, crate::addr::LookupHost)>();
     assert::<crate::addr::TryEach<'static, (), crate::TcpListener>>();
 };
@@ -405,6 +436,12 @@ impl<C, T: AsFd> Op<'_, C, T> {
 impl<T: AsFd> fmt::Debug for ReadExact<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("ReadExact").field(&self.waiting).finish()
+    }
+}
+
+impl<T: AsFd> fmt::Debug for ReadToEnd<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ReadToEnd").field(&self.waiting).finish()
     }
 }
 

@@ -61,6 +61,6 @@ pub use tcp::{TcpListener, TcpSocket, TcpStream};
 pub use thread::{SystemCall, ThreadNumber, heavy_fence, light_fence, pin_thread, set_timer_slack};
 pub use udp::UdpSocket;
 #[doc(hidden)]
-pub use unfilled::{Unfilled, read_into};
+pub use unfilled::{Unfilled, make_room, read_into};
 pub use unix::pipe;
 pub use unix::{UnixDatagram, UnixListener, UnixSeqpacket, UnixSeqpacketListener, UnixStream};

@@ -46,7 +46,7 @@ pub(crate) mod methods {
     pub(crate) use crate::error::{Object, failed};
     pub(crate) use crate::future;
     pub(crate) use crate::kind::sealed::Kind;
-    pub(crate) use crate::leaf::{Op, ReadExact, Readiness, WriteAll};
+    pub(crate) use crate::leaf::{Op, ReadExact, ReadToEnd, Readiness, WriteAll};
     pub(crate) use crate::ready::Interest;
     pub(crate) use crate::source::{Left, Source, Wait};
     pub(crate) use crate::sys;

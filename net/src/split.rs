@@ -88,6 +88,7 @@ macro_rules! reading_half {
             split::of_the_stream! { $stream;
                 fn read<'b>(&'b self, buf: &'b mut [u8]) -> future::Read<'b>;
                 fn read_exact<'b>(&'b self, buf: &'b mut [u8]) -> ReadExact<'b>;
+                fn read_to_end<'b>(&'b self, buf: &'b mut Vec<u8>) -> ReadToEnd<'b>;
                 fn read_vectored<'b, 'c>(&'b self, bufs: &'b mut [IoSliceMut<'c>]) -> future::ReadVectored<'b, 'c>;
                 fn try_read(&self, buf: &mut [u8]) -> io::Result<usize>;
                 fn try_read_vectored(&self, bufs: &mut [IoSliceMut<'_>]) -> io::Result<usize>;

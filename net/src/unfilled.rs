@@ -80,6 +80,13 @@ unsafe fn fill_by<R>(
     Ok((read, more))
 }
 
+/// Reserves room for a read to the end, if `buf` has none: twice as much each time, and a page at first.
+pub fn make_room(buf: &mut Vec<u8>) {
+    if buf.len() == buf.capacity() {
+        buf.reserve(4096);
+    }
+}
+
 /// It becomes the rest of itself.
 impl Unfilled for &mut [u8] {
     fn remaining(&self) -> usize {
@@ -98,6 +105,27 @@ impl Unfilled for &mut [u8] {
         let (filled, rest) = mem::take(self).split_at_mut(bytes.len());
         filled.copy_from_slice(bytes);
         *self = rest;
+    }
+}
+
+/// Its room is what has been reserved.
+impl Unfilled for Vec<u8> {
+    fn remaining(&self) -> usize {
+        self.capacity() - self.len()
+    }
+
+    unsafe fn room(&mut self) -> &mut [MaybeUninit<u8>] {
+        self.spare_capacity_mut()
+    }
+
+    unsafe fn fill(&mut self, n: usize) {
+        let len = self.len() + n;
+        // SAFETY: the caller says that the first `n` bytes of the room, which follow the length, are initialised.
+        unsafe { self.set_len(len) };
+    }
+
+    fn put(&mut self, bytes: &[u8]) {
+        self.extend_from_slice(bytes);
     }
 }
 

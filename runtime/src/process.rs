@@ -49,5 +49,5 @@ mod watch;
 pub use child::{Child, Wait};
 pub use command::Command;
 pub use output::{ChildOutput, ChildStderr, ChildStdout, kind};
-pub use pipe::{Read, ReadExact, Write, WriteAll};
+pub use pipe::{Read, ReadExact, ReadToEnd, Write, WriteAll};
 pub use stdin::ChildStdin;

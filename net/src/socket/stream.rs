@@ -105,6 +105,40 @@ macro_rules! stream_methods {
             ReadExact::new(self.source(), site!(read_exact, Read), buf)
         }
 
+        /// Reads to the end of the stream, and appends what it reads to `buf`.
+        ///
+        /// Returns the number of bytes read. There is no limit: a peer that never stops fills the memory. Unlike the method
+        /// of the same name in `AsyncReadExt` of futures-io, it does not zero the room that it reads into.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// # mini::block_on(async {
+        /// let (a, b) = mini::net::UnixStream::pair()?;
+        /// a.write_all(b"ping").await?;
+        /// drop(a);
+        /// let mut buf = b"read: ".to_vec();
+        /// assert_eq!(b.read_to_end(&mut buf).await?, 4);
+        /// assert_eq!(buf, b"read: ping");
+        /// # Ok::<(), std::io::Error>(()) }).unwrap();
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// As [`read`](Self::read). The bytes that were read before are in `buf`.
+        ///
+        /// # Panics
+        ///
+        /// As [`read`](Self::read).
+        ///
+        /// # Cancel safety
+        ///
+        /// Safe: the bytes that were read are in `buf`.
+        #[track_caller]
+        pub fn read_to_end<'a>(&'a self, buf: &'a mut Vec<u8>) -> ReadToEnd<'a> {
+            ReadToEnd::new(self.source(), site!(read_to_end, Read), buf)
+        }
+
         /// Writes from the front of `buf` what there is room for.
         ///
         /// Returns the number of bytes that the kernel took, `0..=buf.len()`. If the peer is gone, the error is

@@ -2,8 +2,9 @@
 
 use std::io::{ErrorKind, IoSlice, IoSliceMut};
 use std::net::Shutdown;
+use std::pin::pin;
 
-use super::rig::Rig;
+use super::rig::{Rig, Task};
 use crate::{TcpListener, TcpStream, UnixStream};
 
 #[test]
@@ -146,4 +147,19 @@ mod traits {
             close(&mut client).await.unwrap();
         });
     }
+}
+
+#[test]
+fn a_read_to_the_end_appends_all_that_comes_and_survives_a_drop() {
+    let mut rig = Rig::new();
+    let (a, b) = UnixStream::pair().unwrap();
+    let mut buf = b"old".to_vec();
+    rig.block_on(a.write_all(&[1; 10_000])).unwrap();
+    assert!(Task::new().poll(pin!(b.read_to_end(&mut buf))).is_pending());
+    assert_eq!(buf.len(), 10_003, "a dropped future has lost nothing");
+    rig.block_on(a.write_all(&[2; 10_000])).unwrap();
+    drop(a);
+    assert_eq!(rig.block_on(b.read_to_end(&mut buf)).unwrap(), 10_000);
+    assert_eq!((&buf[..3], buf.len()), (&b"old"[..], 20_003));
+    assert!(buf[3..10_003].iter().all(|&byte| byte == 1) && buf[10_003..].iter().all(|&byte| byte == 2));
 }

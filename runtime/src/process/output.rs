@@ -12,7 +12,7 @@ use std::task::{Context, Poll, ready};
 use mini_net::{Interest, IoKind, Site};
 
 use super::child::Wait;
-use super::pipe::{Pipe, Read, ReadExact};
+use super::pipe::{Pipe, Read, ReadExact, ReadToEnd};
 
 /// The end to read from of the pipe that is a child's standard output.
 ///
@@ -165,6 +165,40 @@ impl<K: OutputKind> ChildOutput<K> {
     #[track_caller]
     pub fn read_exact<'a>(&'a self, buf: &'a mut [u8]) -> ReadExact<'a> {
         self.pipe.read_exact(mini_net::Wait::here(const { &reads::<K>("read_exact") }), buf)
+    }
+
+    /// Reads to the end of the output, and appends what it reads to `buf`.
+    ///
+    /// Returns the number of bytes read. The end comes when the child, and every process that has inherited the pipe from
+    /// it, has closed it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # mini::block_on(async {
+    /// use std::process::Stdio;
+    /// let mut child = mini::process::Command::new("echo").arg("hello").stdout(Stdio::piped()).spawn()?;
+    /// let mut said = Vec::new();
+    /// child.stdout.take().expect("piped").read_to_end(&mut said).await?;
+    /// assert_eq!(said, b"hello\n");
+    /// # child.wait().await?;
+    /// # std::io::Result::Ok(()) }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`read`](ChildOutput::read). The bytes that were read before are in `buf`.
+    ///
+    /// # Panics
+    ///
+    /// As [`read`](ChildOutput::read).
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: the bytes that were read are in `buf`.
+    #[track_caller]
+    pub fn read_to_end<'a>(&'a self, buf: &'a mut Vec<u8>) -> ReadToEnd<'a> {
+        self.pipe.read_to_end(mini_net::Wait::here(const { &reads::<K>("read_to_end") }), buf)
     }
 
     /// Leaves the runtime and becomes a descriptor that blocks.

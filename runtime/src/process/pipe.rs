@@ -36,6 +36,14 @@ pub struct ReadExact<'a> {
     filled: usize,
 }
 
+/// Reads to the end of an output; returned by [`ChildOutput::read_to_end`](super::ChildOutput::read_to_end).
+#[must_use = "futures do nothing unless awaited"]
+pub struct ReadToEnd<'a> {
+    wait: Wait<'a>,
+    buf: &'a mut Vec<u8>,
+    read: usize,
+}
+
 /// Writes what there is room for; returned by [`ChildStdin::write`](super::ChildStdin::write).
 #[must_use = "futures do nothing unless awaited"]
 pub struct Write<'a> {
@@ -74,6 +82,10 @@ impl Pipe {
 
     pub(super) fn read_exact<'a>(&'a self, call: net::Wait, buf: &'a mut [u8]) -> ReadExact<'a> {
         ReadExact { wait: Wait(self.0.ready_for(call, Interest::READABLE)), buf, filled: 0 }
+    }
+
+    pub(super) fn read_to_end<'a>(&'a self, call: net::Wait, buf: &'a mut Vec<u8>) -> ReadToEnd<'a> {
+        ReadToEnd { wait: Wait(self.0.ready_for(call, Interest::READABLE)), buf, read: 0 }
     }
 
     pub(super) fn write<'a>(&'a self, call: net::Wait, buf: &'a [u8]) -> Write<'a> {
@@ -212,6 +224,21 @@ impl Future for ReadExact<'_> {
     }
 }
 
+impl Future for ReadToEnd<'_> {
+    type Output = io::Result<usize>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let ReadToEnd { wait, buf, read } = self.get_mut();
+        loop {
+            net::make_room(buf);
+            match ready!(wait.poll_io(cx, |file| net::read_into(file, *buf)))? {
+                0 => return Poll::Ready(Ok(*read)),
+                received => *read += received,
+            }
+        }
+    }
+}
+
 impl Future for Write<'_> {
     type Output = io::Result<usize>;
 
@@ -260,7 +287,7 @@ macro_rules! debug {
     )* };
 }
 
-debug! { Read wait ReadExact wait Write wait WriteAll wait }
+debug! { Read wait ReadExact wait ReadToEnd wait Write wait WriteAll wait }
 
 impl fmt::Debug for Wait<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -270,5 +297,5 @@ impl fmt::Debug for Wait<'_> {
 
 const _: fn() = || {
     fn assert<T: Send + Sync + Unpin>() {}
-    assert::<(Read<'_>, ReadExact<'_>, Write<'_>, WriteAll<'_>)>();
+    assert::<(Read<'_>, ReadExact<'_>, ReadToEnd<'_>, Write<'_>, WriteAll<'_>)>();
 };

@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use super::{check_receiver, end, set_blocking, set_nonblocking};
 use crate::call::{Recv, RecvVectored};
 use crate::future;
-use crate::leaf::{Op, ReadExact, Readiness};
+use crate::leaf::{Op, ReadExact, ReadToEnd, Readiness};
 use crate::ready::Interest;
 use crate::socket::site;
 use crate::source::{Rule, Source, Wait};
@@ -105,6 +105,40 @@ impl Receiver {
     #[track_caller]
     pub fn read_exact<'a>(&'a self, buf: &'a mut [u8]) -> ReadExact<'a, File> {
         ReadExact::new(self.source(), site!(read_exact, Read), buf)
+    }
+
+    /// Reads to the end of the stream, and appends what it reads to `buf`.
+    ///
+    /// Returns the number of bytes read. There is no limit: a peer that never stops fills the memory. Unlike the method
+    /// of the same name in `AsyncReadExt` of futures-io, it does not zero the room that it reads into.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # mini::block_on(async {
+    /// let (a, b) = mini::net::unix::pipe::pipe()?;
+    /// a.write_all(b"ping").await?;
+    /// drop(a);
+    /// let mut buf = b"read: ".to_vec();
+    /// assert_eq!(b.read_to_end(&mut buf).await?, 4);
+    /// assert_eq!(buf, b"read: ping");
+    /// # Ok::<(), std::io::Error>(()) }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`read`](Receiver::read). The bytes that were read before are in `buf`.
+    ///
+    /// # Panics
+    ///
+    /// As [`read`](Receiver::read).
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: the bytes that were read are in `buf`.
+    #[track_caller]
+    pub fn read_to_end<'a>(&'a self, buf: &'a mut Vec<u8>) -> ReadToEnd<'a, File> {
+        ReadToEnd::new(self.source(), site!(read_to_end, Read), buf)
     }
 
     /// Reads once, without waiting; `WouldBlock` if nothing has arrived. 0 may also mean that no writer has come yet.
