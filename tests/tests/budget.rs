@@ -263,7 +263,7 @@ fn outside_of_tasks_nothing_that_is_ready_is_refused() {
     let runtime = Builder::new_multi_thread().worker_threads(2).build().unwrap();
     let in_place = async {
         spend_all().await;
-        let in_place = block_in_place(|| refusals());
+        let in_place = block_in_place(refusals);
         (in_place, refusals().min(1))
     };
     assert_eq!(runtime.block_on(runtime.spawn(in_place)).unwrap(), (0, 1), "in `block_in_place`, and after it");
