@@ -20,8 +20,8 @@ use mini_tests::{LIMIT, within};
 use tokio_util::sync::CancellationToken;
 
 /// How much of a stack is painted, in bytes.
-const PAINTED: usize = 4 << 20;
-const PAINT: u8 = 0xA5;
+const PAINTED: usize = 2 << 20;
+const PAGE: [u8; 4096] = [0xA5; 4096];
 
 /// Two sizes of a future: what else is on the stack is the same for both.
 const SMALL: usize = 32 << 10;
@@ -40,16 +40,16 @@ tokio::task_local! { static OF_TOKIO: u8; }
 /// Paints the stack below the caller.
 #[inline(never)]
 fn paint() {
-    let paint = [PAINT; PAINTED];
+    let paint = [PAGE; PAINTED / PAGE.len()];
     BEGIN.set(black_box(&paint).as_ptr() as usize);
 }
 
-/// How many bytes of the stack were used since it was painted.
+/// How many bytes of the stack were used since it was painted, in pages.
 #[inline(never)]
 fn used() -> usize {
     let mut stack = vec![0; PAINTED];
     File::open("/proc/self/mem").unwrap().read_exact_at(&mut stack, BEGIN.get() as u64).unwrap();
-    PAINTED - stack.iter().position(|byte| *byte != PAINT).unwrap()
+    PAINTED - PAGE.len() * stack.chunks(PAGE.len()).take_while(|page| *page == PAGE).count()
 }
 
 /// How many bytes of stack `f` uses on this thread.
@@ -91,6 +91,7 @@ async fn fallible<const N: usize>() -> Result<(), ()> {
 fn job<const N: usize>() -> impl FnOnce() + Send {
     let large = large::<N>();
     move || {
+        let large = large;
         black_box(&large);
     }
 }
@@ -240,7 +241,9 @@ fn measure_spawns() -> Vec<Option<&'static str>> {
         drop(mini::spawn_blocking(job::<N>()));
     }
     fn job_of_group<const N: usize>() {
-        drop(Group::new().spawn_blocking(job::<N>()));
+        let group = Group::new();
+        drop(group.spawn_blocking(job::<N>()));
+        std::mem::forget(group); // dropped, it would cancel the job
     }
     fn job_of_tokio<const N: usize>() {
         drop(Handle::current().spawn_blocking(job::<N>()));

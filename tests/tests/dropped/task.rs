@@ -1,6 +1,7 @@
 //! Tasks and what waits for them: a handle that is dropped detaches, a set keeps its outputs.
 
 use std::future::pending;
+use std::pin::pin;
 use std::sync::mpsc;
 
 use mini::runtime::Handle;
@@ -144,9 +145,15 @@ async fn scopes(list: &mut List) {
 
 /// What `join!` and `race!` expand to.
 async fn macros(list: &mut List) {
-    use mini::structure::{Empty, awaited, biased, fair, infallible, join, maybe, racer};
-    waits!(list, join(maybe(awaited(Empty, infallible(pending::<()>())), infallible(pending::<()>()))));
-    waits!(list, fair(racer(Empty, Some(pending::<()>()), |output| (true, output))));
-    waits!(list, biased(racer(Empty, Some(pending::<()>()), |output| (true, output))));
+    use mini::structure::{Empty, awaited, biased, branch, fair, infallible, join, maybe, racer};
+    waits!(
+        list,
+        join(maybe(
+            awaited(Empty, pin!(branch(infallible(pending::<()>())))),
+            pin!(branch(infallible(pending::<()>())))
+        ))
+    );
+    waits!(list, fair(racer(Empty, pin!(Some(pending::<()>())), |output| (true, output))));
+    waits!(list, biased(racer(Empty, pin!(Some(pending::<()>())), |output| (true, output))));
     waits!(list, infallible(pending::<()>()));
 }
