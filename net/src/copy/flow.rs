@@ -30,6 +30,7 @@ use super::pipe::Pipe;
 use crate::call;
 use crate::ready::Interest;
 use crate::source::{Left, Source, Wait};
+use crate::sys::socket::for_kernel;
 
 #[derive(Debug)]
 pub(super) struct Flow {
@@ -212,7 +213,7 @@ impl Flow {
                 // Nothing has come, or the stream has ended, or neither: recv knows. See above.
                 _ => {}
             }
-            source.recv(room).map(|(received, left)| (Read::IntoBuffer(received), left))
+            source.recv_into(for_kernel(room)).map(|(received, left)| (Read::IntoBuffer(received), left))
         })
     }
 

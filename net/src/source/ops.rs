@@ -34,11 +34,7 @@ impl Source {
         self.io.as_raw_fd()
     }
 
-    pub(crate) fn recv(&self, buf: &mut [u8]) -> io::Result<(usize, Left)> {
-        self.recv_into(socket::for_kernel(buf))
-    }
-
-    /// As `recv`, into memory that need not be initialised; initialises as many bytes as it returns.
+    /// Initialises as many bytes of `buf` as it returns.
     pub(crate) fn recv_into(&self, buf: &mut [MaybeUninit<u8>]) -> io::Result<(usize, Left)> {
         if buf.is_empty() && self.is_stream() {
             return Ok(NOTHING_ASKED);

@@ -66,8 +66,7 @@ impl Victim {
     async fn take(self, bytes: &[u8]) -> (Vec<u8>, Failure) {
         let mut answer = Vec::new();
         let send = async { drop(self.client.write_all(bytes).await) };
-        let mut reader = &self.client;
-        let read = async { drop(reader.read_to_end(&mut answer).await) };
+        let read = async { drop(self.client.read_to_end(&mut answer).await) };
         futures_lite::future::zip(send, read).await;
         let error = self.ended.await.unwrap().expect_err("a connection that ends in order");
         (answer, error)
