@@ -20,7 +20,7 @@ pub type Blocking = Arc<dyn Fn(Box<dyn FnOnce() + Send>) + Send + Sync>;
 
 /// Makes a future that is ready when the duration is over by the runtime's clock, on behalf of the call at the location.
 ///
-/// If the runtime shuts down before, or the future is polled outside of a runtime, it is ready early.
+/// It is ready early if the runtime shuts down before, or if its first poll is outside of a runtime.
 pub type Delay = fn(&'static Location<'static>, Duration) -> Pin<Box<dyn Future<Output = ()> + Send + Sync>>;
 
 /// Dropping this makes the previous runtime the thread's own again.

@@ -79,8 +79,8 @@ pub use phases::Phases;
 /// thread of the runtime.
 ///
 /// A new runtime works in a child, also inside the task that has forked it. Sockets of the parent's runtime serve in
-/// it, and the parent's are not affected. Listeners to signals ([`mini::signal`](crate::signal)) of before the fork are
-/// one for both processes: one hears what is sent to the other. Sleeps and other timers that have waited in the
+/// it, and the parent's are not affected. Listeners to signals ([`mini::signal`](crate::signal)) of before the fork hear
+/// what is sent to the parent, and are refused in the child. Sleeps and other timers that have waited in the
 /// parent's runtime never end there.
 ///
 /// A lock that another thread held at the moment of the fork stays locked in the child, such as that of an allocator or
@@ -315,7 +315,7 @@ impl Runtime {
     /// Starts the shutdown, waits for nothing, and reports nothing.
     ///
     /// Unlike a drop, it may be called where waiting is not allowed. Tasks of workers that have no thread, as all of a
-    /// `current_thread` runtime, are dropped before it returns, others by their workers soon after. Blocking jobs that
+    /// `current_thread` runtime, are dropped before it returns, others by the workers soon after. Blocking jobs that
     /// were spawned before run in the background, also those that have not begun; to cancel these, call
     /// [`shutdown_timeout`](Self::shutdown_timeout) with [`Duration::ZERO`].
     ///

@@ -151,24 +151,6 @@ fn a_worker_that_has_parked_is_said_to_be_up_again() {
     });
 }
 
-#[test]
-fn what_a_hook_spawns_before_a_park_is_run() {
-    on_each_flavour(|mut builder| {
-        let (ran, hooked) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-        let (inside, before) = (ran.clone(), hooked.clone());
-        builder.on_thread_park(move || {
-            if before.fetch_add(1, SeqCst) == 0 {
-                let ran = inside.clone();
-                drop(mini::spawn(async move { ran.fetch_add(1, SeqCst) }));
-            }
-        });
-        let runtime = builder.build().unwrap();
-        runtime.block_on(mini_tests::until(|| ran.load(SeqCst) == 1 || hooked.load(SeqCst) == 0));
-        runtime.block_on(mini::time::sleep(Duration::from_millis(1)));
-        runtime.block_on(mini_tests::until(|| ran.load(SeqCst) == 1));
-    });
-}
-
 /// Nothing but the hook's task can end the wait.
 #[test]
 fn a_park_sees_what_its_hook_has_queued() {

@@ -270,15 +270,16 @@ fn workers_at_rest_are_not_left_behind_without_a_grace() {
 fn are_dropped_beside(block: fn(mpsc::Receiver<()>)) {
     within(LIMIT, move || {
         let runtime = multi_thread(4).build().unwrap();
-        let (spawned, are_spawned) = mpsc::channel();
+        let (begun, has_begun) = mpsc::channel();
         let (dropped, drops) = mpsc::channel();
         let (go, may_go) = mpsc::channel::<()>();
         let busy = runtime.spawn(async move {
             for task in 0..40 {
-                let dropped = dropped.clone();
+                let (begun, dropped) = (begun.clone(), dropped.clone());
                 let guard = OnDrop(move || dropped.send(()).unwrap());
                 drop(mini::spawn(async move {
                     let _guard = guard;
+                    begun.send(()).unwrap();
                     loop {
                         match task % 2 {
                             0 => yield_now().await,
@@ -287,10 +288,11 @@ fn are_dropped_beside(block: fn(mpsc::Receiver<()>)) {
                     }
                 }));
             }
-            spawned.send(()).unwrap();
             block(may_go);
         });
-        are_spawned.recv().unwrap();
+        for _ in 0..40 {
+            has_begun.recv().unwrap(); // on other workers
+        }
         let shutdown = thread::spawn(move || runtime.shutdown_timeout(LIMIT * 100));
         for _ in 0..40 {
             drops.recv().unwrap();

@@ -7,7 +7,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr};
 use std::time::Duration;
 
-use mini::io::{AsyncReadExt, raw_os_error};
+use mini::io::raw_os_error;
 use mini::net::{TcpListener, TcpSocket, TcpStream, UdpSocket};
 use mini::sim::Sim;
 use mini::time::sleep;
@@ -158,7 +158,7 @@ fn a_connection_that_both_have_ended_is_no_longer_connected() {
             }
             let states = ends.each_ref().map(state);
             let mut rest = Vec::new();
-            for mut end in &ends {
+            for end in &ends {
                 rest.push(number(end.read_to_end(&mut Vec::new()).await));
             }
             (bytes, half, states, rest, ends.each_ref().map(|end| number(end.try_write(b"x"))))

@@ -112,12 +112,14 @@ impl Trying {
     fn poll(&mut self, cx: &mut Context<'_>, wait: &Wait) -> Poll<io::Result<()>> {
         loop {
             if let Some(delay) = &mut self.delay {
-                self.reactor = context::reactor().or(self.reactor.take());
-                // Before the delay: without a runtime that is ready at once.
+                let here = context::reactor();
+                // The timers of the runtime that it has left may stand still.
+                let has_moved = matches!((&here, &self.reactor), (Some(here), Some(before)) if !here.is(before));
+                self.reactor = here.or(self.reactor.take());
                 if self.reactor.as_ref().is_some_and(Reactor::is_shut_down) {
                     return Poll::Ready(Err(shut_down_error()));
                 }
-                if delay.as_mut().poll(cx).is_pending() {
+                if !has_moved && delay.as_mut().poll(cx).is_pending() {
                     wait.leave_note(-1);
                     return Poll::Pending;
                 }

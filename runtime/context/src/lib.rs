@@ -78,7 +78,6 @@ pub use wait::{ITSELF, Wait};
 pub use waker_slot::{SeenWaker, WakerSlot};
 
 use std::cell::Cell;
-use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 #[cfg(shuttle)]
@@ -91,8 +90,7 @@ struct Local {
     budget: Cell<u8>,
     /// How many more operations may be refused in this poll.
     refusals: Cell<u16>,
-    /// The first leaf that was refused since all that was left is spent; see `budget.rs`.
-    refused: Cell<*const ()>,
+    refused: Cell<budget::Refused>,
     /// Whether the first leaf that finds nothing left is refused; see `budget.rs`.
     coin: Cell<u32>,
     /// How many of `other` there are, and whether there are more that are not known; see `others.rs`.
@@ -115,7 +113,7 @@ thread_local! {
         Local {
             budget: Cell::new(ENDLESS),
             refusals: Cell::new(REFUSALS),
-            refused: Cell::new(ptr::null()),
+            refused: Cell::new(budget::NOBODY),
             coin: Cell::new(0),
             others: Cell::new(0),
             wait: Cell::new(None),
@@ -145,6 +143,7 @@ pub fn begin_poll(task: u64) {
     LOCAL.with(|local| {
         local.budget.set(BUDGET);
         local.refusals.set(REFUSALS);
+        local.refused.set(budget::NOBODY);
         local.others.set(0);
         local.wait.set(None);
         local.timer.set(None);

@@ -16,6 +16,7 @@
 use std::marker::PhantomData;
 use std::panic::Location;
 
+use crate::budget::Refused;
 use crate::wait::Wait;
 use crate::{LOCAL, others};
 
@@ -141,6 +142,7 @@ pub struct PollAside {
     has_others: bool,
     budget: u8,
     refusals: u16,
+    refused: Refused,
     task: u64,
     /// The poll belongs to this thread.
     stays: PhantomData<*const ()>,
@@ -334,6 +336,7 @@ pub fn set_poll_aside() -> PollAside {
         has_others,
         budget: local.budget.replace(crate::ENDLESS),
         refusals: local.refusals.get(),
+        refused: local.refused.get(),
         task: local.task.replace(0),
         stays: PhantomData,
     })
@@ -347,6 +350,7 @@ impl Drop for PollAside {
             local.promoted.set(self.promoted);
             local.budget.set(self.budget);
             local.refusals.set(self.refusals);
+            local.refused.set(self.refused);
             local.task.set(self.task);
         });
         if self.has_others {

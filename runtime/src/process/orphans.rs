@@ -1,4 +1,5 @@
-//! Orphans: children whose `Child` was dropped before they had been reaped. Each is reaped when it ends.
+//! Orphans: children whose `Child` was dropped before they had been reaped. Each is reaped when it ends,
+//! unless the system can start no thread for it.
 //!
 //! Called by `child`. On a thread of a runtime an orphan is a small task there, which waits for the child's end. On
 //! another thread, and when that task is dropped with its runtime, a thread of the orphan's own waits. An orphan of a

@@ -256,7 +256,7 @@ fn by_place(locations: &[&'static Location<'static>]) -> Vec<(&'static Location<
 }
 
 impl Shared {
-    /// Drops all tasks, each on its worker, and waits for that and for blocking jobs until `grace` is over, or for
+    /// Drops all tasks, on their workers or on another one, and waits for that and for blocking jobs until `grace` is over, or for
     /// [`PATIENCE`] where all workers are at rest. Then it discards the jobs that have not started.
     ///
     /// Without a grace, or called on one of its own workers, it only starts the end, and the jobs run. In a child of
@@ -278,13 +278,14 @@ impl Shared {
         if !self.end.begin() {
             return ShutdownReport::default();
         }
-        for core in &self.cores {
-            let is_free = core.ownership.try_take();
-            if is_free {
-                worker::close_core(self, core);
-            }
+        let (free, held): (Vec<&Core>, Vec<&Core>) = self.cores.iter().partition(|core| core.ownership.try_take());
+        for core in held {
             core.ownership.retire();
-            are_at_rest &= core.unparker.unpark() || is_free || !core.is_up.load(Relaxed);
+            are_at_rest &= core.unparker.unpark() || !core.is_up.load(Relaxed);
+        }
+        for core in free {
+            worker::close_core(self, core); // runs destructors: others work meanwhile
+            core.ownership.retire();
         }
         self.blocking.close();
         if context::is_working_for(self) {

@@ -407,6 +407,7 @@ impl<'a> Worker<'a> {
         self.is_closed = true;
         self.has_shared = false; // on a closed core no shared task may be queued
         if self.core.close() {
+            self.core.drop_shared_of_others();
             self.shared.core_closed();
         } else {
             self.core.flush(); // it was closed before this worker came, which may have queued something

@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
 use libc::SIGQUIT;
 
-use super::unheard::{Listening, end_by};
+use super::unheard::{Listening, end_by, quit_listeners};
 
 /// Where the handler's bytes arrive.
 #[derive(Debug)]
@@ -79,7 +79,7 @@ impl Desk {
     /// Runs in the handler.
     fn request(&self) {
         // In a child this is the parent's handler, beside which the child may have one. A second listener is the program.
-        if !self.listening.is_here() || self.listening.listeners.count() > Some(1) {
+        if !self.listening.is_here() || quit_listeners() > 1 {
             return;
         }
         if !self.is_open.load(SeqCst) {

@@ -1,24 +1,28 @@
-//! The effect of a signal that no listener of this process hears.
+//! The end of the process by a request to end that no listener of this process hears.
 //!
-//! Called by `mailbox`, whose listeners are counted here, and by `quits`. The first listener of a signal installs one
-//! handler more, which stays. It gives the signal its default effect in two cases:
+//! Called by `mailbox` and `quits`, whose listeners are counted here. The first listener for SIGINT, SIGTERM or SIGQUIT
+//! installs one handler more, which stays. It ends the process, as the signal does by default, in two cases:
 //!
-//! - *In the child of a fork(2)* that has not listened to the signal. The child inherits the handlers, but the
-//!   listeners are its parent's: it has to end by SIGTERM, as if its parent had never listened.
+//! - *In the child of a fork(2)* that has never listened to the signal. The child inherits the handlers, but the
+//!   listeners are its parent's: SIGTERM has to end it, as if its parent had never listened. So it does only where the
+//!   signal had its default effect when the parent began to listen.
 //! - *The second request to end.* People press Ctrl-C again when a program takes its time, and so do supervisors. Once
 //!   `signal::termination` has heard a request, the next one ends the program unless a listener waits for it.
 //!
 //! # In the handler
 //!
-//! It reads atomics and a clock, asks for the process id, changes the action, and raises the signal, unblocked: all of
-//! these are on the list of signal-safety(7). The kernel drops default actions in the first process of a container
-//! (pid_namespaces(7)): there the second request ends the process with the exit code that a shell gives such an end.
+//! It reads atomics and a clock, asks for the process id, sets the default action, and raises the signal, unblocked: all
+//! of these are on the list of signal-safety(7). The kernel drops default actions in the first process of a container
+//! (pid_namespaces(7)): there the process ends with the exit code that a shell gives such an end.
 //!
 //! Rejected:
 //! - A task that waits for the second signal and calls exit(3). It would not run where a worker is stuck, which is when
 //!   people press Ctrl-C again, and the parent would see an exit code instead of the signal.
 //! - The count of forks (`mini_net::Process`) in place of the process id: a parent may signal its child before the
 //!   child has run the handlers of pthread_atfork(3).
+//! - The default effect of every signal in a child. One that stops the process, or does nothing, has to give the handler
+//!   back: of two threads that do so at once, one gives back the default. And a child would end by what its parent
+//!   survives, as SIGPIPE.
 
 #![allow(unsafe_code)]
 
@@ -27,20 +31,16 @@ use std::mem::MaybeUninit;
 use std::process;
 use std::ptr;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 
-use libc::{SIGINT, SIGTERM, c_int};
+use libc::{SIGINT, SIGQUIT, SIGTERM, c_int};
 
 use crate::primitives::lock;
 
-/// The requests to end.
+/// The requests to end, of which a second one counts.
 const REQUESTS: [c_int; 2] = [SIGINT, SIGTERM];
 
-/// For each signal, by its number.
-static LISTENERS: [Listeners; SIGNALS] = [const { Listeners(AtomicU64::new(0)) }; SIGNALS];
-
-/// FreeBSD has the most, 128, and they begin with 1.
-const SIGNALS: usize = 129;
+static LISTENERS: [Listeners; 3] = [Listeners::new(SIGINT), Listeners::new(SIGTERM), Listeners::new(SIGQUIT)];
 
 /// When a request was heard, in milliseconds of the monotonic clock, or [`NEVER`].
 static HEARD_AT: AtomicU64 = AtomicU64::new(NEVER);
@@ -51,28 +51,33 @@ const NEVER: u64 = u64::MAX;
 /// sent too (npm), or signals its child and then the group (timeout(1)). People take longer to press Ctrl-C again.
 const SAME: u64 = 500;
 
-/// The signals that have the handler.
-static INSTALLED: Mutex<Vec<c_int>> = Mutex::new(Vec::new());
-
-/// The id of the process that has listened to a signal last, in the upper half, and how many listeners it has.
+/// The listeners for one signal.
 #[derive(Debug)]
-pub(super) struct Listeners(AtomicU64);
+struct Listeners {
+    signal: c_int,
+    /// The id of the process that has listened last, in the upper half, and how many listeners it has.
+    count: AtomicU64,
+    /// The signal had its default effect before.
+    was_default: AtomicBool,
+    is_installed: Mutex<bool>,
+}
 
 /// A process listens to a signal, until this is dropped.
 #[derive(Debug)]
 pub(super) struct Listening {
-    pub(super) listeners: &'static Listeners,
+    /// If they are counted.
+    listeners: Option<&'static Listeners>,
     process: u32,
 }
 
 impl Listening {
     pub(super) fn to(signal: c_int) -> io::Result<Self> {
-        let listeners = usize::try_from(signal).ok().and_then(|number| LISTENERS.get(number));
-        let listeners = listeners.ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))?;
-        let process = process::id();
-        listeners.add(process);
-        let listening = Self { listeners, process };
-        listeners.install(signal)?;
+        let listeners = LISTENERS.iter().find(|listeners| listeners.signal == signal);
+        let listening = Self { listeners, process: process::id() };
+        if let Some(listeners) = listeners {
+            listeners.add(listening.process);
+            listeners.install()?;
+        }
         Ok(listening)
     }
 
@@ -84,48 +89,61 @@ impl Listening {
 
 impl Drop for Listening {
     fn drop(&mut self) {
-        if self.is_here() {
-            self.listeners.0.fetch_sub(1, SeqCst);
+        if let Some(listeners) = self.listeners.filter(|_| self.is_here()) {
+            listeners.count.fetch_sub(1, SeqCst);
         }
     }
 }
 
 impl Listeners {
+    const fn new(signal: c_int) -> Self {
+        let (count, was_default) = (AtomicU64::new(0), AtomicBool::new(false));
+        Self { signal, count, was_default, is_installed: Mutex::new(false) }
+    }
+
     fn add(&self, process: u32) {
         let first = u64::from(process) << 32 | 1;
         let add = |before| Some(if before >> 32 == u64::from(process) { before + 1 } else { first });
-        let _always = self.0.fetch_update(SeqCst, SeqCst, add);
+        let _always = self.count.fetch_update(SeqCst, SeqCst, add);
     }
 
     /// The number of listeners of this process; `None` if it never had one. For handlers.
-    pub(super) fn count(&self) -> Option<u32> {
-        let now = self.0.load(SeqCst);
+    fn count(&self) -> Option<u32> {
+        let now = self.count.load(SeqCst);
         (now >> 32 == u64::from(process::id())).then_some(now as u32)
     }
 
     /// Installs the handler, unless it is there.
-    fn install(&'static self, signal: c_int) -> io::Result<()> {
-        let mut installed = lock(&INSTALLED);
-        if !installed.contains(&signal) {
+    fn install(&'static self) -> io::Result<()> {
+        let mut is_installed = lock(&self.is_installed);
+        if !*is_installed {
+            self.was_default.store(is_default(self.signal), SeqCst);
             // SAFETY: the closure does what a handler may, as the module doc shows, and does not panic.
             // Test: tests/tests/signal.rs `a_second_request_ends_the_program`.
-            unsafe { signal_hook_registry::register(signal, move || self.act(signal)) }?;
-            installed.push(signal);
+            unsafe { signal_hook_registry::register(self.signal, move || self.act()) }?;
+            *is_installed = true;
         }
         Ok(())
     }
 
     /// Runs in the handler.
-    fn act(&self, signal: c_int) {
-        match self.count() {
-            None => default_effect(signal),
+    fn act(&self) {
+        let ends = match self.count() {
+            None => self.was_default.load(SeqCst),
             // Before the first request this is zero.
-            Some(0) if REQUESTS.contains(&signal) && now().saturating_sub(HEARD_AT.load(SeqCst)) >= SAME => {
-                end_by(signal)
-            }
-            Some(_) => {}
+            Some(0) => REQUESTS.contains(&self.signal) && now().saturating_sub(HEARD_AT.load(SeqCst)) >= SAME,
+            Some(_) => false,
+        };
+        if ends {
+            end_by(self.signal);
         }
     }
+}
+
+/// The number of listeners that this process has for SIGQUIT. For handlers.
+#[cfg(feature = "insight")]
+pub(super) fn quit_listeners() -> u32 {
+    LISTENERS[2].count().unwrap_or(0)
 }
 
 /// A request has been heard: the next one ends the program, unless it has a listener then.
@@ -133,20 +151,20 @@ pub(super) fn note_request() {
     HEARD_AT.store(now(), SeqCst);
 }
 
-/// Ends the process as `signal` does by default. For handlers.
-pub(super) fn end_by(signal: c_int) -> ! {
-    default_effect(signal);
-    // SAFETY: takes no pointer, and runs nothing at exit. Test: as above, like all below.
-    unsafe { libc::_exit(128 + signal) };
+fn is_default(signal: c_int) -> bool {
+    let mut action = MaybeUninit::<libc::sigaction>::uninit();
+    // SAFETY: asks for the action, for which there is room. Test: tests/tests/fork.rs.
+    if unsafe { libc::sigaction(signal, ptr::null(), action.as_mut_ptr()) } != 0 {
+        return false;
+    }
+    // SAFETY: filled by the call, which has succeeded.
+    unsafe { action.assume_init() }.sa_sigaction == libc::SIG_DFL
 }
 
-/// Gives the signal the effect that it has where no program handles it. Returns, with the handler in place, if that is
-/// to do nothing, or to stop the process until it is continued.
-fn default_effect(signal: c_int) {
-    let mut handler = MaybeUninit::uninit();
-    // SAFETY: asks for the action, for which there is room.
-    unsafe { libc::sigaction(signal, ptr::null(), handler.as_mut_ptr()) };
-    // SAFETY: the default action refers to nothing.
+/// Ends the process as `signal` does by default. For handlers.
+pub(super) fn end_by(signal: c_int) -> ! {
+    // SAFETY: the default action refers to nothing. Test: tests/tests/signal.rs `a_second_request_ends_the_program`,
+    // like all below.
     unsafe { libc::signal(signal, libc::SIG_DFL) };
     let mut set = MaybeUninit::uninit();
     // SAFETY: initialises the set.
@@ -157,8 +175,8 @@ fn default_effect(signal: c_int) {
     unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, set.as_ptr(), ptr::null_mut()) };
     // SAFETY: takes no pointer.
     unsafe { libc::raise(signal) };
-    // SAFETY: filled above, as `signal` is one that has a handler.
-    unsafe { libc::sigaction(signal, handler.as_ptr(), ptr::null_mut()) };
+    // SAFETY: takes no pointer, and runs nothing at exit.
+    unsafe { libc::_exit(128 + signal) };
 }
 
 /// Milliseconds of the monotonic clock. For handlers too.

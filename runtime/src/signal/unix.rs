@@ -138,9 +138,10 @@ impl From<SignalKind> for c_int {
 ///   stays disabled when all have been dropped, except after [`termination`](super::termination). Handlers that were
 ///   there before are still called.
 /// - **Threads.** It does not matter which thread the kernel interrupts.
-/// - **Children.** A child process begins with the default effect of every signal, whether it was forked (fork(2)) or
-///   runs another program (execve(2)), and its parent does not hear what is sent to it. A forked child makes listeners of
-///   its own; waiting for one of its parent's panics there.
+/// - **Children.** A signal to a child process is not heard by its parent. A child that runs another program (execve(2))
+///   begins with the default effect of the signal. In a child that was only forked (fork(2)), SIGINT, SIGTERM and SIGQUIT
+///   end the process if that was their effect when the parent began to listen; other signals that the parent listens to
+///   have no effect there. Such a child makes listeners of its own; waiting for one of its parent's panics.
 ///
 /// A listener joins the runtime it is made in, or else the one it first waits in. When that runtime has shut down, the
 /// listener goes on in another one.

@@ -258,12 +258,18 @@ macro_rules! __join {
     };
     (@awaited $($rest:tt)*) => { $crate::__join!(@branches) };
     (@branches infallible any [$($name:ident)*] $outputs:tt [$list:expr]) => {
-        match $crate::structure::whole($crate::structure::join($list).await) {
+        match {
+            let outputs = $crate::structure::join($list).await;
+            $crate::structure::whole(outputs)
+        } {
             $outputs => ($($name,)*),
         }
     };
     (@branches identity any [$($name:ident)*] $outputs:tt [$list:expr]) => {
-        match $crate::structure::join($list).await {
+        match {
+            let outputs = $crate::structure::join($list).await;
+            outputs
+        } {
             ::std::result::Result::Ok($outputs) => ::std::result::Result::Ok(($($name,)*)),
             ::std::result::Result::Err(error) => ::std::result::Result::Err(error),
         }

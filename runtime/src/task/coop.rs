@@ -8,7 +8,7 @@
 //! The future given to `block_on` has such a budget too. Nothing else has one: on a thread without a runtime, in
 //! [`Runtime::enter`](crate::runtime::Runtime::enter), in `spawn_blocking` and in `block_in_place` no operation that
 //! could complete is made to yield. Nor is one that another executor polls, as with tokio. An executor inside of a task
-//! has the task's budget, but is not made to yield twice in a row.
+//! has the task's budget: once that is spent, an operation is refused a few times before it goes on.
 
 use std::future::Future;
 use std::pin::Pin;

@@ -38,7 +38,8 @@ const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 ///
 /// A client of HTTP/1 may close its side of the connection once it has sent its request, as `nc -N` does: it gets the
 /// answer. A client that is gone looks the same until something is written to it. So its request is not cancelled, and an
-/// answer that writes nothing for an hour keeps the connection for an hour.
+/// answer that writes nothing for an hour keeps the connection for an hour. Let a stream of events write a comment now and
+/// then.
 ///
 /// # Examples
 ///

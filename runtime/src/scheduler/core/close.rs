@@ -1,4 +1,5 @@
-//! The end of a core: its tasks are cancelled and dropped here, and none runs or starts afterwards.
+//! The end of a core: its tasks are cancelled and dropped here, and none runs or starts afterwards. A worker that is at
+//! rest, or between two runs, also drops the shared tasks of workers that are busy.
 //!
 //! Called by the worker that holds the core, or by the thread that closes a core without an owner. The hard part is
 //! that destructors go on using the core: they wake, spawn and post while it is being emptied.
@@ -7,7 +8,7 @@ use std::ptr;
 
 use mini_context::rules::MAIL_LIMIT;
 
-use super::{Core, Entry, OwnedTasks};
+use super::{Core, Entry, OwnedTasks, from_raw};
 use crate::primitives::atomic::{Ordering::SeqCst, fence};
 use crate::primitives::lock;
 use crate::primitives::thread::ThreadId;
@@ -61,7 +62,7 @@ impl Core {
         }
     }
 
-    /// Cancels all shared tasks of the runtime, and drops those that no worker runs just now. No task runs or starts
+    /// Cancels the shared tasks that belong here, and drops those that no worker runs just now. No task runs or starts
     /// here afterwards. Owner only; `false` if that has been done before.
     #[must_use]
     pub(crate) fn close(&self) -> bool {
@@ -71,34 +72,46 @@ impl Core {
         }
         self.owned_tasks().refuse();
         self.drop_shared();
+        self.drop_queued();
         self.drop_owned();
         fence(SeqCst); // pairs with the fence in `post`
         self.bury_inbox();
         true
     }
 
-    /// Any worker may drop a shared task, and the first one that closes its core drops all of them: the others may be in
-    /// long runs.
+    /// Refuses shared tasks from now on, cancels those that belong here, and drops those that neither run nor wait in a
+    /// queue. Any thread.
     fn drop_shared(&self) {
-        let shared = self.shared();
-        for core in &shared.cores {
-            let tasks = lock(&core.shared_tasks).close();
-            for task in tasks {
-                if let Some(entry) = task.cancel_here() {
-                    entry.cancel();
-                }
+        let tasks = lock(&self.shared_tasks).close();
+        for task in tasks {
+            if let Some(entry) = task.cancel_here() {
+                entry.cancel();
             }
         }
-        // Whatever is left is cancelled, and runs or is queued.
-        loop {
-            while let Some(task) = self.pop_shared(Class::Woken).or_else(|| self.pop_shared(Class::Again)) {
-                task.cancel();
+    }
+
+    /// Drops the shared tasks in the owner's queues, which are cancelled.
+    fn drop_queued(&self) {
+        while let Some(task) = self.pop_shared(Class::Woken).or_else(|| self.pop_shared(Class::Again)) {
+            task.cancel();
+        }
+    }
+
+    /// Does that for all cores, as far as another thread can: their owners may be in long runs. Owner only.
+    ///
+    /// Not for the thread that shuts down: it would run destructors of tasks that have their own workers.
+    pub(crate) fn drop_shared_of_others(&self) {
+        let others = || self.shared().cores.iter().filter(|other| !ptr::eq(*other, self));
+        others().for_each(Core::drop_shared);
+        for other in others() {
+            if let Some(raw) = other.next.take() {
+                from_raw(raw).cancel();
             }
-            shared.discard_injected();
-            if !shared.cores.iter().any(|other| !ptr::eq(other, self) && other.steal_for(self) > 0) {
-                break;
+            while other.steal_for(self) > 0 {
+                self.drop_queued();
             }
         }
+        self.shared().discard_injected();
     }
 
     /// Gives up the tasks that may not leave `thread`, which is not the calling one: their futures are leaked, and that
