@@ -64,15 +64,16 @@ pub(crate) enum Found {
 ///
 /// # Errors
 ///
-/// `InvalidInput` if a string is not an address. If the host is not found, the error of getaddrinfo(3), with its name.
+/// Returns `InvalidInput` if a string is not an address. If the host is not found, returns the error of getaddrinfo(3),
+/// with the name of the host.
 ///
 /// # Panics
 ///
-/// For a name, outside a mini runtime.
+/// Panics outside a mini runtime if the address is a host name.
 ///
 /// # Cancel safety
 ///
-/// A lookup that has begun ends on the blocking pool; its result is dropped.
+/// A lookup that has begun finishes on the blocking pool; its result is dropped.
 #[track_caller]
 pub fn lookup_host(host: impl ToSocketAddrs) -> LookupHost {
     const SITE: &Site = &Site { owner: "mini::net", method: "lookup_host", kind: IoKind::Resolve };

@@ -20,7 +20,7 @@ mod guard;
 
 pub use guard::{AsyncFdReadyGuard, FdReady, TryIoError};
 
-/// A file descriptor, and the ability to wait for it.
+/// A file descriptor that tasks can wait for.
 ///
 /// The descriptor has to be non-blocking (`O_NONBLOCK` in fcntl(2)), and must not change while the `AsyncFd` has it.
 /// Dropping the `AsyncFd`, or taking it apart, removes the descriptor from the runtime.
@@ -55,7 +55,7 @@ macro_rules! site {
 }
 
 impl<T: AsFd> AsyncFd<T> {
-    /// Takes `io`, to wait for reads and writes.
+    /// Takes over `io`, to wait until it can be read or written.
     ///
     /// Inside a runtime, `io` is registered at once; elsewhere, when it first has to wait. It stays with that runtime,
     /// and moves to another one only after its own has shut down.
@@ -66,18 +66,18 @@ impl<T: AsFd> AsyncFd<T> {
     ///
     /// # Errors
     ///
-    /// Those of epoll_ctl(2): `PermissionDenied` (`EPERM`) for an fd that can't be polled, such as a file's.
-    /// `AlreadyExists` if the fd is registered with the same runtime already.
+    /// Returns the errors of epoll_ctl(2): `PermissionDenied` (`EPERM`) for an fd that can't be polled, such as a
+    /// file's. `AlreadyExists` if the fd is registered with the same runtime already.
     #[track_caller]
     pub fn new(io: T) -> io::Result<AsyncFd<T>> {
         AsyncFd::register(io, Interest::READABLE | Interest::WRITABLE, "new")
     }
 
-    /// As [`new`](AsyncFd::new), to wait for `interest` only: a wait for anything else is an error.
+    /// Takes over `io` like [`new`](AsyncFd::new), to wait for `interest` only: a wait for anything else is an error.
     ///
-    /// [`Interest::ERROR`] need not be named: the system reports errors of every fd. It is asked for all that can be
-    /// waited for, whatever the interest, so a driver that acts on what it is asked for, such as that of a camera which
-    /// begins when it is asked for input, does so.
+    /// [`Interest::ERROR`] need not be named: the system reports errors of every fd. Whatever the interest, the system
+    /// is asked for every kind of readiness. A driver that acts on such a request does so here too: that of a camera,
+    /// for example, which starts when it is asked for input.
     ///
     /// # Examples
     ///
@@ -93,7 +93,7 @@ impl<T: AsFd> AsyncFd<T> {
     ///
     /// # Errors
     ///
-    /// As [`new`](AsyncFd::new).
+    /// Same as [`new`](AsyncFd::new).
     #[track_caller]
     pub fn with_interest(io: T, interest: Interest) -> io::Result<AsyncFd<T>> {
         AsyncFd::register(io, interest, "with_interest")
@@ -108,7 +108,7 @@ impl<T: AsFd> AsyncFd<T> {
         Ok(AsyncFd { source, interest })
     }
 
-    /// The inner object.
+    /// Returns a reference to the inner object.
     ///
     /// # Examples
     ///
@@ -122,7 +122,7 @@ impl<T: AsFd> AsyncFd<T> {
         self.source.io()
     }
 
-    /// The inner object, mutable. Do not close its fd or replace it with another.
+    /// Returns a mutable reference to the inner object. Do not close its fd or replace it with another.
     ///
     /// The runtime watches the fd that the `AsyncFd` had when it joined. If you close that fd here
     /// (`*fd.get_mut() = other` does so), waits on this `AsyncFd` may never end: the runtime does not watch the new fd.
@@ -134,7 +134,7 @@ impl<T: AsFd> AsyncFd<T> {
     ///
     /// # Examples
     ///
-    /// As with [`get_ref`](AsyncFd::get_ref).
+    /// See [`get_ref`](AsyncFd::get_ref).
     pub fn get_mut(&mut self) -> &mut T {
         self.source.io_mut()
     }
@@ -178,12 +178,12 @@ impl<T: AsFd> AsyncFd<T> {
     ///
     /// # Errors
     ///
-    /// Those of [`new`](AsyncFd::new), if it is registered only now. Also if the runtime has shut down, or if reading
-    /// is not part of the interest.
+    /// Returns the errors of [`new`](AsyncFd::new) if the descriptor is registered only now. Fails if the runtime has
+    /// shut down, or if reading is not part of the interest.
     ///
     /// # Panics
     ///
-    /// Outside a mini runtime, unless it has already joined one.
+    /// Panics outside a mini runtime, unless it has already joined one.
     ///
     /// # Cancel safety
     ///
@@ -193,7 +193,7 @@ impl<T: AsFd> AsyncFd<T> {
         FdReady::new(self, Wait::here(site!(readable)), Interest::READABLE)
     }
 
-    /// Waits until the descriptor can be written to. Otherwise as [`readable`](AsyncFd::readable).
+    /// Waits until the descriptor can be written to, and returns a guard to write with.
     ///
     /// # Examples
     ///
@@ -210,11 +210,11 @@ impl<T: AsFd> AsyncFd<T> {
     ///
     /// # Errors
     ///
-    /// As [`readable`](AsyncFd::readable).
+    /// Same as [`readable`](AsyncFd::readable).
     ///
     /// # Panics
     ///
-    /// As [`readable`](AsyncFd::readable).
+    /// Same as [`readable`](AsyncFd::readable).
     ///
     /// # Cancel safety
     ///
@@ -224,7 +224,7 @@ impl<T: AsFd> AsyncFd<T> {
         FdReady::new(self, Wait::here(site!(writable)), Interest::WRITABLE)
     }
 
-    /// Waits for any part of `interest`. Otherwise as [`readable`](AsyncFd::readable).
+    /// Waits until any part of `interest` is ready, and returns a guard.
     ///
     /// # Examples
     ///
@@ -241,11 +241,11 @@ impl<T: AsFd> AsyncFd<T> {
     ///
     /// # Errors
     ///
-    /// As [`readable`](AsyncFd::readable).
+    /// Same as [`readable`](AsyncFd::readable).
     ///
     /// # Panics
     ///
-    /// As [`readable`](AsyncFd::readable).
+    /// Same as [`readable`](AsyncFd::readable).
     ///
     /// # Cancel safety
     ///
@@ -255,10 +255,9 @@ impl<T: AsFd> AsyncFd<T> {
         FdReady::new(self, Wait::here(site!(ready)), interest)
     }
 
-    /// As [`readable`](AsyncFd::readable), as a function to poll.
+    /// The `poll` form of [`readable`](AsyncFd::readable).
     ///
-    /// Of the tasks that wait by this method, only the one that has polled last is woken;
-    /// [`readable`](AsyncFd::readable) is for any number of them.
+    /// Only the last task to poll this method is woken; [`readable`](AsyncFd::readable) serves any number of tasks.
     ///
     /// # Examples
     ///
@@ -275,31 +274,31 @@ impl<T: AsFd> AsyncFd<T> {
     ///
     /// # Errors
     ///
-    /// As [`readable`](AsyncFd::readable).
+    /// Same as [`readable`](AsyncFd::readable).
     ///
     /// # Panics
     ///
-    /// As [`readable`](AsyncFd::readable).
+    /// Same as [`readable`](AsyncFd::readable).
     #[track_caller]
     pub fn poll_read_ready<'a>(&'a self, cx: &mut Context<'_>) -> Poll<io::Result<AsyncFdReadyGuard<'a, T>>> {
         self.poll_ready_for(cx, &Wait::here(site!(poll_read_ready)), Interest::READABLE)
     }
 
-    /// As [`writable`](AsyncFd::writable), as a function to poll.
+    /// The `poll` form of [`writable`](AsyncFd::writable).
     ///
-    /// Of the tasks that wait by this method, only the one that has polled last is woken.
+    /// Only the last task to poll this method is woken.
     ///
     /// # Examples
     ///
-    /// As with [`poll_read_ready`](AsyncFd::poll_read_ready).
+    /// See [`poll_read_ready`](AsyncFd::poll_read_ready).
     ///
     /// # Errors
     ///
-    /// As [`readable`](AsyncFd::readable).
+    /// Same as [`readable`](AsyncFd::readable).
     ///
     /// # Panics
     ///
-    /// As [`readable`](AsyncFd::readable).
+    /// Same as [`readable`](AsyncFd::readable).
     #[track_caller]
     pub fn poll_write_ready<'a>(&'a self, cx: &mut Context<'_>) -> Poll<io::Result<AsyncFdReadyGuard<'a, T>>> {
         self.poll_ready_for(cx, &Wait::here(site!(poll_write_ready)), Interest::WRITABLE)
@@ -307,22 +306,23 @@ impl<T: AsFd> AsyncFd<T> {
 
     /// Runs `f` until it returns something other than `WouldBlock`, waiting for `interest` in between.
     ///
-    /// `f` must return `WouldBlock` only if the fd said so.
+    /// `f` may return `WouldBlock` only if the fd did.
     ///
     /// # Examples
     ///
     /// See [`AsyncFd`].
     ///
-    /// With both directions in `interest`, a `WouldBlock` of `f` takes both readinesses back, also that which another
-    /// task waits for: it then waits for the next event. So use both only where no other task reads or writes.
+    /// With both directions in `interest`, a `WouldBlock` of `f` clears the readiness of both, even if another task is
+    /// waiting for one of them: that task then waits for the next event. So name both only if no other task reads or
+    /// writes.
     ///
     /// # Errors
     ///
-    /// Those of `f`, and those of [`readable`](AsyncFd::readable).
+    /// Returns the errors of `f` and of [`readable`](AsyncFd::readable).
     ///
     /// # Panics
     ///
-    /// If it has to wait outside a mini runtime, unless it has already joined one.
+    /// Panics if it has to wait outside a mini runtime, unless it has already joined one.
     ///
     /// # Cancel safety
     ///
@@ -335,8 +335,8 @@ impl<T: AsFd> AsyncFd<T> {
         self.async_io_for(Wait::here(site!(async_io)), interest, f)
     }
 
-    /// Runs `f` once; a `WouldBlock` takes the readiness back: of both directions, if `interest` has both, also where
-    /// another task waits for one, which then waits for the next event.
+    /// Runs `f` once. A `WouldBlock` clears the readiness of every direction in `interest`, even if another task is
+    /// waiting for one: that task then waits for the next event.
     ///
     /// # Examples
     ///
@@ -354,19 +354,19 @@ impl<T: AsFd> AsyncFd<T> {
     ///
     /// # Errors
     ///
-    /// Those of `f`. Also if the `AsyncFd` was not made for `interest`.
+    /// Returns the errors of `f`. Fails if the `AsyncFd` was not made for `interest`.
     pub fn try_io<R>(&self, interest: Interest, f: impl FnOnce(&T) -> io::Result<R>) -> io::Result<R> {
         check_interest(self.interest, interest)?;
         self.source.try_op(interest, |source| Ok((f(source.io())?, Left::Perhaps)))
     }
 
-    /// As [`ready`](AsyncFd::ready), but messages name the call of `wait`.
+    /// Waits like [`ready`](AsyncFd::ready), but messages name the call of `wait`.
     #[doc(hidden)]
     pub fn ready_for(&self, wait: Wait, interest: Interest) -> FdReady<'_, T> {
         FdReady::new(self, wait, interest)
     }
 
-    /// As [`async_io`](AsyncFd::async_io), but messages name the call of `wait`.
+    /// Runs `f` like [`async_io`](AsyncFd::async_io), but messages name the call of `wait`.
     #[doc(hidden)]
     pub fn async_io_for<R, F>(&self, wait: Wait, interest: Interest, f: F) -> future::AsyncFdIo<'_, F, T>
     where
@@ -376,7 +376,7 @@ impl<T: AsFd> AsyncFd<T> {
         future::AsyncFdIo(Op::of(&self.source, wait, CustomOn { interest, allowed, f }))
     }
 
-    /// As [`poll_read_ready`](AsyncFd::poll_read_ready) and its kin, but messages name the call of `wait`.
+    /// Polls like [`poll_read_ready`](AsyncFd::poll_read_ready) and its kin, but messages name the call of `wait`.
     #[doc(hidden)]
     pub fn poll_ready_for<'a>(
         &'a self,

@@ -1,4 +1,4 @@
-//! The operations that a leaf future can stand for, shared by all sockets.
+//! The operations of the leaf futures, shared by all sockets.
 //!
 //! `future` gives most of them the name that users see.
 
@@ -245,9 +245,9 @@ impl<T: AsFd, F: FnMut(&T) -> io::Result<R>, R> Call<T> for CustomOn<F> {
     }
 }
 
-/// Whether the error belongs to one connection that is already gone, or to the network, and not to the listener
-/// (accept(2), "Error handling"). `EOPNOTSUPP`, listed there too, does not count: it is also the error of a socket that
-/// cannot listen.
+/// Returns `true` if the error belongs to one connection that is already gone, or to the network, and not to the
+/// listener (accept(2), "Error handling"). `EOPNOTSUPP`, listed there too, does not count: it is also the error of a
+/// socket that cannot listen.
 #[cold]
 fn is_about_one_connection(error: &io::Error) -> bool {
     use libc::{ECONNABORTED, EHOSTDOWN, EHOSTUNREACH, EINTR, ENETDOWN, ENETUNREACH, ENOPROTOOPT, EPROTO};

@@ -18,14 +18,15 @@ use crate::reactor::Reactor;
 /// If the pool drops the closure without running it, the task that waits for its result gets an error.
 pub type Blocking = Arc<dyn Fn(Box<dyn FnOnce() + Send>) + Send + Sync>;
 
-/// Makes a future that is ready when the duration is over by the runtime's clock, on behalf of the call at the location.
+/// Creates a future that is ready when the duration has passed on the runtime's clock, on behalf of the call at the
+/// location.
 ///
 /// It is ready early if the runtime shuts down before, or if its first poll is outside of a runtime.
 pub type Delay = fn(&'static Location<'static>, Duration) -> Pin<Box<dyn Future<Output = ()> + Send + Sync>>;
 
-/// Dropping this makes the previous runtime the thread's own again.
+/// A guard that makes the previous runtime the thread's own again when it is dropped.
 ///
-/// Drop guards in the reverse order of their making.
+/// Drop guards in the reverse order of their creation.
 #[must_use = "the runtime is left again when the guard is dropped"]
 pub struct EnterGuard {
     previous: Option<Current>,

@@ -28,12 +28,12 @@ mod pipe;
 
 use flow::{Failure, Flow, Last, Step};
 
-/// Copies from `a` to `b` and from `b` to `a` until both have ended; returns how many bytes went each way, in this
+/// Copies from `a` to `b` and from `b` to `a` until both have ended; returns the number of bytes each way, in this
 /// order.
 ///
 /// When one of them ends, all that came from it is written, and then the other is closed for writing (`poll_close`,
 /// which shuts down the writing side of a socket). So the peer there sees the end and can still answer. The other
-/// direction goes on.
+/// direction continues.
 ///
 /// On Linux, large amounts of data between two sockets of this crate ([`TcpStream`](crate::TcpStream) or
 /// [`UnixStream`](crate::UnixStream), by value, by reference or in halves) stay in the kernel (splice(2)). Small
@@ -66,18 +66,18 @@ use flow::{Failure, Flow, Last, Step};
 ///
 /// # Errors
 ///
-/// The first error of either direction; it ends both. It has the kind of the original error, and its text names the end
-/// and the step that failed. The original error, with the number of the system, is its
-/// [`source`](std::error::Error::source). `WriteZero` if an end takes no more data.
+/// Returns the first error of either direction; it ends both. The error has the kind of the original error, and its
+/// text names the end and the step that failed. The original error, with the number of the system, is its
+/// [`source`](std::error::Error::source). Returns `WriteZero` if an end takes no more data.
 ///
 /// # Panics
 ///
-/// If a method of an end panics: that of a socket does, if it has to wait outside a mini runtime.
+/// Panics if a method of an end panics. The methods of a socket do if they have to wait outside a mini runtime.
 ///
 /// # Cancel safety
 ///
-/// Loses the data that was read but not yet written, at most half a megabyte each way. The ends are not closed. What has
-/// been copied, [`copied`](CopyBidirectional::copied) tells.
+/// Loses the data that was read but not yet written, at most half a megabyte each way. The ends are not closed.
+/// [`copied`](CopyBidirectional::copied) returns the number of bytes copied so far.
 #[track_caller]
 pub fn copy_bidirectional<'a, A, B>(a: &'a mut A, b: &'a mut B) -> CopyBidirectional<'a, A, B>
 where
@@ -91,7 +91,7 @@ where
 
 /// Copies from `reader` to `writer` until `reader` has ended, and flushes; returns the number of bytes.
 ///
-/// `writer` is not closed. [`copy_bidirectional`] tells how the bytes move.
+/// `writer` is not closed. See [`copy_bidirectional`] for how the bytes move.
 ///
 /// # Examples
 ///
@@ -114,16 +114,16 @@ where
 ///
 /// # Errors
 ///
-/// Those of `reader` and `writer`, in the form described at [`copy_bidirectional`].
+/// Returns the errors of `reader` and `writer`, in the form described at [`copy_bidirectional`].
 ///
 /// # Panics
 ///
-/// As [`copy_bidirectional`].
+/// Same as [`copy_bidirectional`].
 ///
 /// # Cancel safety
 ///
-/// Loses the data that was read but not yet written, at most half a megabyte. What has been copied,
-/// [`copied`](Copy::copied) tells.
+/// Loses the data that was read but not yet written, at most half a megabyte. [`copied`](Copy::copied) returns the
+/// number of bytes copied so far.
 #[track_caller]
 pub fn copy<'a, R, W>(reader: &'a mut R, writer: &'a mut W) -> Copy<'a, R, W>
 where
@@ -152,7 +152,7 @@ pub struct Copy<'a, R: ?Sized, W: ?Sized> {
 }
 
 impl<A: ?Sized, B: ?Sized> CopyBidirectional<'_, A, B> {
-    /// How many bytes have been written each way until now, from `a` to `b` first.
+    /// Returns the number of bytes written each way so far, first from `a` to `b`.
     ///
     /// # Examples
     ///
@@ -189,7 +189,7 @@ impl<A: ?Sized, B: ?Sized> CopyBidirectional<'_, A, B> {
 }
 
 impl<R: ?Sized, W: ?Sized> Copy<'_, R, W> {
-    /// How many bytes have been written until now; see [`CopyBidirectional::copied`].
+    /// Returns the number of bytes written so far; see [`CopyBidirectional::copied`].
     #[must_use]
     pub fn copied(&self) -> u64 {
         self.flow.copied()

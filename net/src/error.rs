@@ -25,10 +25,10 @@ use socket2::SockAddr;
 
 use crate::sys;
 
-/// The payload of an [`io::Error`] that tells what failed: the operation, its object, and what the system said.
+/// The payload of an [`io::Error`] that names what failed: the operation, its object, and the system's error.
 ///
-/// Errors of calls that set something up have one: connecting, binding, listening, accepting, looking up a host,
-/// setting a socket option, making a pipe, all of `fs`, starting, killing and awaiting a process, listening to a
+/// Errors of calls that set something up carry this payload: connecting, binding, listening, accepting, looking up a
+/// host, setting a socket option, making a pipe, all of `fs`, starting, killing and awaiting a process, listening to a
 /// signal, starting a runtime. Their text names operation and object: "failed to connect to 127.0.0.1:80: Connection
 /// refused (os error 111)". If the process has too many open files (`EMFILE`), the text also names the limit,
 /// `RLIMIT_NOFILE`.
@@ -41,7 +41,7 @@ use crate::sys;
 ///
 /// [`io::Error::kind`] is that of the system's error, so a `match` on it works as with the standard library and tokio.
 /// [`io::Error::raw_os_error`] is `None` for every error that has a payload. For the number, use [`raw_os_error`],
-/// which looks into both. Numbers without a kind of their own (`ENXIO`, `ECHILD`) are found in no other way.
+/// which looks into both. It is the only way to find a number without a kind of its own (`ENXIO`, `ECHILD`).
 ///
 /// # Examples
 ///
@@ -77,15 +77,15 @@ pub struct OperationError {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Object {
-    /// Nothing that has a name: a new socket, for example.
+    /// An object without a name: a new socket, for example.
     Nothing,
-    /// A file, a directory, or the path of a Unix socket; as it was given.
+    /// A file, a directory, or the path of a Unix socket, as it was given.
     Path(PathBuf),
     /// The file to be renamed, copied or linked to, and the new name.
     Paths {
         /// The first path.
         from: PathBuf,
-        /// The second one.
+        /// The second path.
         to: PathBuf,
     },
     /// An address of the internet.
@@ -118,7 +118,7 @@ pub trait IntoObject {
 }
 
 impl OperationError {
-    /// The details of `error`, if it has some.
+    /// Returns the details of `error`, if it has any.
     ///
     /// # Examples
     ///
@@ -127,7 +127,7 @@ impl OperationError {
         error.get_ref()?.downcast_ref()
     }
 
-    /// The operation that failed, as the text names it: "open", "connect to".
+    /// Returns the operation that failed, as the text names it: "open", "connect to".
     ///
     /// # Examples
     ///
@@ -136,7 +136,7 @@ impl OperationError {
         self.operation
     }
 
-    /// The object of the operation.
+    /// Returns the object of the operation.
     ///
     /// # Examples
     ///
@@ -145,7 +145,7 @@ impl OperationError {
         &self.object
     }
 
-    /// The path of the object, the first one if there are two.
+    /// Returns the path of the object, the first one if there are two.
     ///
     /// # Examples
     ///
@@ -164,7 +164,7 @@ impl OperationError {
         }
     }
 
-    /// The error without the words around it.
+    /// Returns the underlying error, without the operation and its object.
     ///
     /// # Examples
     ///
@@ -173,7 +173,7 @@ impl OperationError {
         &self.error
     }
 
-    /// The number of the system's error (errno(3)), if the system refused the operation.
+    /// Returns the number of the system's error (errno(3)), if the system refused the operation.
     ///
     /// # Examples
     ///
@@ -183,7 +183,7 @@ impl OperationError {
     }
 }
 
-/// The number of the operating system (errno(3)) in `error`: its own, or the one in its payload.
+/// Returns the operating system's error number (errno(3)) in `error`: its own, or the one in its payload.
 ///
 /// The payload is an [`OperationError`], or one whose [`source`](Error::source) is an [`io::Error`], as from a copy.
 ///
@@ -228,7 +228,7 @@ pub fn failed<O: IntoObject>(operation: &'static str, object: O) -> impl FnOnce(
     move |error| wrap(operation, object.into_object(), error)
 }
 
-/// Whether the process or the system has run out of descriptors or memory. A later try may succeed.
+/// Returns `true` if the process or the system has run out of descriptors or memory. A later try may succeed.
 #[doc(hidden)]
 #[cold]
 pub fn is_shortage(error: &io::Error) -> bool {

@@ -42,7 +42,7 @@ impl<T: Send + 'static> Hop<T> {
 
     /// # Panics
     ///
-    /// If it is polled again after it was ready.
+    /// Panics if it is polled again after it was ready.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>, wait: &Wait) -> Poll<io::Result<T>> {
         let waker = cx.waker().clone();
         let displaced = {
@@ -102,7 +102,7 @@ impl<T> Drop for Job<T> {
 ///
 /// # Panics
 ///
-/// Outside a mini runtime, with the text that names the call.
+/// Panics outside a mini runtime, with the text that names the call.
 pub(crate) fn pool(wait: &Wait) -> Blocking {
     context::blocking().unwrap_or_else(|| wait.panic_without_runtime())
 }

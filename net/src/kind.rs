@@ -1,4 +1,4 @@
-//! What the socket types have in common, for the code that serves all of them: futures, halves, copies.
+//! Traits that the socket types share, for the code that serves all of them: futures, halves, copies.
 //!
 //! `socket!` and `listener!` implement it for each type. Other crates cannot add a type.
 
@@ -97,7 +97,7 @@ pub(crate) mod sealed {
     }
 }
 
-/// What a listener gives out: a connection, and the address that it comes from.
+/// The result of an accept: a connection, and the address that it comes from.
 pub type Accepted<L> = (<L as Listener>::Connection, <L as Listener>::Addr);
 
 /// Makes `$listener` give out connections of the type `$connection`.

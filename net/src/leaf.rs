@@ -200,7 +200,7 @@ impl<'a, P: Place> Waiting<'a, P> {
 impl<T: AsFd> Waiting<'_, Source<T>> {
     /// # Panics
     ///
-    /// Outside a mini runtime, unless the source has joined one.
+    /// Panics outside a mini runtime, unless the source has joined one.
     fn need_runtime(&self) {
         if self.place.slot().is_none() {
             self.wait.need_runtime();

@@ -1,8 +1,8 @@
-//! What the reactor and its slots are built on: the standard library's locks, atomics and thread-locals, or those of a
-//! model checker.
+//! The locks, atomics and thread-locals of the reactor and its slots: the standard library's, or those of a model
+//! checker.
 //!
 //! loom (`--cfg loom`) runs a slot in every order; shuttle (`--cfg shuttle`) runs whole runtimes with their sockets,
-//! see `models.rs` of the runtime. What neither reaches (standard streams, name resolution) uses std directly.
+//! see `models.rs` of the runtime. Code that neither reaches (standard streams, name resolution) uses std directly.
 
 #[cfg(loom)]
 pub(crate) use loom::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard, atomic};

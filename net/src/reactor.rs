@@ -95,7 +95,7 @@ impl Reactor {
     ///
     /// # Errors
     ///
-    /// Those of epoll_create1(2) and eventfd(2), or of kqueue(2): too many open files.
+    /// Returns the errors of epoll_create1(2) and eventfd(2), or of kqueue(2), such as too many open files.
     pub fn new() -> io::Result<Reactor> {
         let (poller, table) = (Poller::new()?, RwLock::default());
         let (on_use, registered) = (OnceLock::new(), AtomicUsize::new(0));
@@ -124,7 +124,7 @@ impl Reactor {
     ///
     /// # Errors
     ///
-    /// Those of epoll_wait(2) or kevent(2), other than the interruption by a signal.
+    /// Returns the errors of epoll_wait(2) or kevent(2), other than the interruption by a signal.
     ///
     /// # Panics
     ///

@@ -5,9 +5,9 @@
 use std::fmt;
 use std::ops::{BitAnd, BitAndAssign, BitOr, BitOrAssign, Sub};
 
-/// What an fd can do without blocking: a set of flags.
+/// The operations that an fd can do without blocking: a set of flags.
 ///
-/// A flag is what the kernel said last, so it may be out of date: the operation itself has the last word.
+/// A flag is the kernel's latest report, so it may be out of date. Only the operation itself shows what is true.
 ///
 /// # Examples
 ///
@@ -23,7 +23,7 @@ use std::ops::{BitAnd, BitAndAssign, BitOr, BitOrAssign, Sub};
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Ready(u8);
 
-/// What a wait is for: a set of directions, never empty.
+/// The directions that a task waits for: a set, never empty.
 ///
 /// # Examples
 ///
@@ -63,7 +63,7 @@ impl Ready {
     /// A hang-up, as all waiters must see it.
     pub(crate) const CLOSED: Ready = Ready(1 | 2 | 4 | 8);
 
-    /// Whether no flag is set.
+    /// Returns `true` if no flag is set.
     ///
     /// # Examples
     ///
@@ -72,7 +72,8 @@ impl Ready {
         self.0 == 0
     }
 
-    /// Whether a read will not block: data, a connection to accept, the end of the stream, or an error.
+    /// Returns `true` if a read will not block: there is data, a connection to accept, the end of the stream, or an
+    /// error.
     ///
     /// # Examples
     ///
@@ -81,7 +82,7 @@ impl Ready {
         self.intersects(Ready(1 | 4 | 128))
     }
 
-    /// Whether a write will not block: there is room, or an error.
+    /// Returns `true` if a write will not block: there is room, or an error.
     ///
     /// # Examples
     ///
@@ -90,7 +91,7 @@ impl Ready {
         self.intersects(Ready(2 | 8))
     }
 
-    /// Whether the reading side is closed.
+    /// Returns `true` if the reading side is closed.
     ///
     /// # Examples
     ///
@@ -99,7 +100,7 @@ impl Ready {
         self.intersects(Ready(4 | 128))
     }
 
-    /// Whether the writing side is closed.
+    /// Returns `true` if the writing side is closed.
     ///
     /// # Examples
     ///
@@ -108,8 +109,8 @@ impl Ready {
         self.intersects(Ready::WRITE_CLOSED)
     }
 
-    /// Whether out-of-band data has arrived. Take it after this was seen, not before: else a read that ends at its mark
-    /// counts as one that has brought all there was.
+    /// Returns `true` if out-of-band data has arrived. Take the data only after seeing this flag: otherwise a read that
+    /// ends at its mark counts as one that has returned everything.
     ///
     /// # Examples
     ///
@@ -118,7 +119,7 @@ impl Ready {
         self.intersects(Ready::PRIORITY)
     }
 
-    /// Whether an error is pending.
+    /// Returns `true` if an error is pending.
     ///
     /// # Examples
     ///
@@ -164,7 +165,7 @@ impl Interest {
     /// A pending error.
     pub const ERROR: Interest = Interest(Ready::ERROR);
 
-    /// Both `self` and `other`; the same as `|`.
+    /// Returns the union of `self` and `other`; the same as `|`.
     ///
     /// # Examples
     ///
@@ -173,7 +174,7 @@ impl Interest {
         Interest(Ready(self.0.0 | other.0.0))
     }
 
-    /// What is left of `self` without `other`; `None` if that is nothing.
+    /// Returns `self` without `other`, or `None` if nothing is left.
     ///
     /// # Examples
     ///
@@ -191,7 +192,7 @@ impl Interest {
         }
     }
 
-    /// Whether reading is part of it.
+    /// Returns `true` if reading is part of it.
     ///
     /// # Examples
     ///
@@ -200,7 +201,7 @@ impl Interest {
         self.0.intersects(Ready::READABLE)
     }
 
-    /// Whether writing is part of it.
+    /// Returns `true` if writing is part of it.
     ///
     /// # Examples
     ///
@@ -209,7 +210,7 @@ impl Interest {
         self.0.intersects(Ready::WRITABLE)
     }
 
-    /// Whether out-of-band data is part of it.
+    /// Returns `true` if out-of-band data is part of it.
     ///
     /// # Examples
     ///
@@ -218,7 +219,7 @@ impl Interest {
         self.0.intersects(Ready::PRIORITY)
     }
 
-    /// Whether errors are part of it.
+    /// Returns `true` if errors are part of it.
     ///
     /// # Examples
     ///
@@ -242,7 +243,7 @@ impl Interest {
         Ready(mask)
     }
 
-    /// The same without the closed flags: what a short read or a user may take back.
+    /// The flags of `mask` without the closed ones: a short read or a user may clear these.
     pub(crate) const fn open(self) -> Ready {
         self.0
     }
@@ -283,7 +284,7 @@ impl BitAndAssign for Ready {
     }
 }
 
-/// What is left of the first without the second.
+/// The flags of the first that are not in the second.
 impl Sub for Ready {
     type Output = Ready;
     fn sub(self, other: Ready) -> Ready {

@@ -1,8 +1,8 @@
 //! The network of a simulation: TCP and UDP between hosts that are tasks of one thread, in virtual time.
 //!
-//! It stands below the readiness layer: what mini, and whatever is built on it, does with a socket is the code of
-//! production; only the calls that would go to the kernel come here (`sys/simulated.rs`). The descriptor of a simulated
-//! socket is a real one, never bound nor connected: it keeps the options.
+//! It is below the readiness layer. Sockets run the code of production, in mini and in everything built on it; only
+//! calls that would go to the kernel come here (`sys/simulated.rs`). The descriptor of a simulated socket is a real
+//! one, never bound nor connected: it keeps the options.
 //!
 //! Unix sockets and pipes are the system's in a simulation too: they join tasks of one process, nothing is lost, and
 //! what is ready does not depend on time.
@@ -48,20 +48,20 @@ thread_local! {
     static NETWORK: RefCell<Option<Network>> = const { RefCell::new(None) };
 }
 
-/// How many simulations this process has begun.
+/// The number of simulations that this process has begun.
 static BEGUN: AtomicU64 = AtomicU64::new(0);
 
-/// A simulation begins on this thread, with one host: that of the test, number 0.
+/// Begins a simulation on this thread, with one host: that of the test, number 0.
 pub fn enter(seed: u64) {
     NETWORK.set(Some(Network::new(seed, BEGUN.fetch_add(1, Relaxed))));
 }
 
-/// The simulation on this thread ends.
+/// Ends the simulation on this thread.
 pub fn leave() {
     drop(NETWORK.take());
 }
 
-/// Lets happen what is due, and wakes those that wait for it.
+/// Runs the events that are due, and wakes the tasks that wait for them.
 pub fn advance(reactor: &Reactor) {
     let reports = with(|network| {
         network.advance();
@@ -72,12 +72,12 @@ pub fn advance(reactor: &Reactor) {
     }
 }
 
-/// When the next thing happens, by the time since the simulation began.
+/// Returns the time of the next event, counted from the beginning of the simulation.
 pub fn next_time() -> Option<Duration> {
     with(|network| network.events.next_time()).flatten()
 }
 
-/// A new host. Returns its number.
+/// Adds a host, and returns its number.
 pub fn add_host(name: &str) -> u32 {
     changed(|network| {
         let number = network.hosts.len() as u32;
@@ -86,37 +86,37 @@ pub fn add_host(name: &str) -> u32 {
     })
 }
 
-/// The number of a host.
+/// Returns the number of a host.
 pub fn host(name: &str) -> Option<u32> {
     changed(|network| network.hosts.iter().position(|host| host.name == name)).map(|at| at as u32)
 }
 
-/// The name of a host.
+/// Returns the name of a host.
 pub fn host_name(host: u32) -> String {
     changed(|network| network.hosts[host as usize].name.clone())
 }
 
-/// The names of all hosts, by their numbers.
+/// Returns the names of all hosts, in the order of their numbers.
 pub fn host_names() -> Vec<String> {
     changed(|network| network.hosts.iter().map(|host| host.name.clone()).collect())
 }
 
-/// The address of a host.
+/// Returns the address of a host.
 pub fn host_ip(host: u32) -> IpAddr {
     changed(|network| network.hosts[host as usize].v4().into())
 }
 
-/// Whether the host is up.
+/// Returns `true` if the host is up.
 pub fn is_up(host: u32) -> bool {
     changed(|network| network.hosts[host as usize].is_up)
 }
 
-/// A host goes down. With `resets` its kernel closes its connections; else nobody hears of it.
+/// Takes a host down. With `resets` its kernel closes its connections; otherwise its peers notice nothing.
 pub fn take_down(host: u32, resets: bool) {
     changed(|network| network.take_down(host, resets));
 }
 
-/// A host is up again, without its sockets.
+/// Brings a host up again, without its sockets.
 pub fn bring_up(host: u32) {
     changed(|network| network.hosts[host as usize].is_up = true);
 }
@@ -126,7 +126,7 @@ pub fn set_link(ends: Option<(u32, u32)>, change: impl Fn(&mut Quality)) {
     changed(|network| network.links.set(ends, change));
 }
 
-/// What goes from one host to the other is lost.
+/// Drops all packets from one host to the other.
 pub fn cut(from: u32, to: u32) {
     changed(|network| {
         network.open_link(from, to);
@@ -135,7 +135,7 @@ pub fn cut(from: u32, to: u32) {
     });
 }
 
-/// What goes from one host to the other waits until the link is opened.
+/// Holds all packets from one host to the other until the link is opened.
 pub fn hold(from: u32, to: u32) {
     changed(|network| network.links.begin_hold(from, to));
 }
@@ -154,12 +154,12 @@ pub fn open(from: u32, to: u32) {
     changed(|network| network.open_link(from, to));
 }
 
-/// The links that are not open.
+/// Returns the links that are not open.
 pub fn blocked() -> Vec<(u32, u32)> {
     changed(|network| network.links.blocked())
 }
 
-/// Whether writes are short, segments are split and wake-ups are spurious now and then: by default.
+/// Enables occasional short writes, split segments and spurious wake-ups. They are on by default.
 pub fn set_rough(is_rough: bool) {
     changed(|network| network.is_rough = is_rough);
 }
@@ -185,7 +185,7 @@ pub(crate) fn with<R>(f: impl FnOnce(&mut Network) -> R) -> Option<R> {
     NETWORK.try_with(|network| network.borrow_mut().as_mut().map(call)).ok().flatten()
 }
 
-/// What the names of Unix sockets on the host whose task runs begin with.
+/// Returns the prefix of the names of Unix sockets on the host whose task runs.
 pub(crate) fn prefix() -> Vec<u8> {
     let number = with(|network| network.number).unwrap_or_default();
     format!("mini-sim {} {number} {} ", std::process::id(), mini_context::sim::host()).into_bytes()
@@ -198,7 +198,7 @@ pub(crate) fn note_path(addr: &SockAddr) {
     }
 }
 
-/// Whether there has been a Unix socket; of abstract names nobody can tell.
+/// Returns `true` if there has been a Unix socket at the address, and for every abstract name, which can't be checked.
 pub(crate) fn knows_path(addr: &SockAddr) -> bool {
     let Some(path) = addr.as_pathname() else { return true };
     with(|network| network.paths.contains(&(mini_context::sim::host(), path.to_owned()))).unwrap_or_default()

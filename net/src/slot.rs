@@ -27,8 +27,8 @@
 //!
 //! - One waiter per direction for futures too: two tasks that accept on one listener displace each other, and spin if
 //!   the displaced one is woken.
-//! - Waking one waiter per edge: the one chosen may be dropped before it runs, and an edge does not say how many
-//!   connections it stands for.
+//! - Waking one waiter per edge: the one chosen may be dropped before it runs, and an edge does not report the number
+//!   of connections behind it.
 //! - A lock-free list: the lock is held for a few moves, and its two sides seldom meet.
 
 use std::mem;

@@ -1,5 +1,5 @@
-//! What sockets are made of: each type is a struct around a `Source`, made by `socket!`, and has the methods of the
-//! macros in the files below, in the order in which its own file calls them.
+//! The parts of a socket. Each type is a struct around a `Source`, made by `socket!`. It has the methods of the macros
+//! in the files below, in the order in which its own file calls them.
 //!
 //! `stream`, `datagram`, `listener`, `data` (readiness), `connection`, `ip` and `common` are methods that several types
 //! have; methods of one type are in `tcp`, `udp` and `unix`. So a method is written once, and the page of a type shows
@@ -83,13 +83,13 @@ macro_rules! socket {
         /// Dropping the socket closes it.
         ///
         /// A socket joins a runtime when it first has to wait. When that runtime shuts down, tasks that wait for the
-        /// socket get an error, except in another runtime that is still up: there the wait goes on.
+        /// socket get an error, except in another runtime that is still up: there the wait continues.
         ///
         /// # Polling
         ///
-        /// All futures that wait are woken. Of the tasks that wait by `poll_` methods, those of the I/O traits
-        /// included, only the one that has polled last is woken: a socket has one place for each direction (reading and
-        /// accepting, writing). Two tasks that wait for the same direction need a future each.
+        /// All waiting futures are woken. The `poll_` methods, including those of the I/O traits, share one place for
+        /// each direction (reading and accepting, writing), so only the last task to poll there is woken. Two tasks
+        /// that wait for the same direction each need a future.
         pub struct $name {
             source: crate::source::Source,
         }

@@ -4,8 +4,8 @@
 //!
 //! The loop tries the operation first. If the kernel says `WouldBlock`, the fd is registered, once and for both
 //! directions; from then on the word of its slot says when trying is worth a system call. In the steady state of an
-//! echo server that is one recv, one send, and a share of one wait: a short read tells as much as the `WouldBlock` it
-//! saves. A registration whose runtime has ended moves to the one that waits; see `reactor/registration.rs`.
+//! echo server that is one recv, one send, and a share of one wait: a short read reports as much as the `WouldBlock`
+//! that it saves. A registration whose runtime has ended moves to the one that waits; see `reactor/registration.rs`.
 //!
 //! # When readiness goes
 //!
@@ -53,7 +53,7 @@ pub struct Source<T: AsFd = OwnedFd> {
     io: T,
 }
 
-/// What a short read or write says.
+/// The meaning of a short read or write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
     /// There is no more data, or no more room.
@@ -62,14 +62,14 @@ pub enum Rule {
     StreamWithAncillary,
     /// Nothing.
     Whole,
-    /// Nothing. And the fd is registered before its first read: a read that finds no writer looks like the end, also
-    /// when none has come yet, and only the kernel's readiness tells the two apart.
+    /// Nothing. And the fd is registered before its first read: a read that finds no writer looks like the end, even if
+    /// none has come yet. Only the kernel's readiness tells the two apart.
     Fifo,
     /// Nothing. Nothing else is known of the fd either, which the user may close.
     Foreign,
 }
 
-/// What an operation leaves in the fd, as far as it can tell.
+/// The state in which an operation leaves the fd, as far as it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Left {
     /// Perhaps more.
@@ -78,7 +78,7 @@ pub enum Left {
     Nothing,
 }
 
-/// The call that a future stands for, and the line that made it: for messages, and for notes of where a task waits.
+/// The call that made a future, and its line: for messages, and for notes of where a task waits.
 ///
 /// Public for `mini`, whose futures wait on an [`AsyncFd`](crate::AsyncFd) that their users do not see.
 #[derive(Clone, Copy, Debug)]
@@ -94,7 +94,7 @@ pub struct Site {
     pub owner: &'static str,
     /// Its method.
     pub method: &'static str,
-    /// What the method waits for.
+    /// The kind of event the method waits for.
     pub kind: IoKind,
 }
 
@@ -126,7 +126,7 @@ impl Wait {
     ///
     /// # Panics
     ///
-    /// Outside a mini runtime, with the text that names the call.
+    /// Panics outside a mini runtime, with the text that names the call.
     pub(crate) fn need_runtime(&self) {
         if !context::is_inside() {
             self.panic_without_runtime();
@@ -394,7 +394,7 @@ impl<T: AsFd> Source<T> {
         Ok(())
     }
 
-    /// The same before the fd is registered, after its reactor has shut down, and after other errors.
+    /// `try_again` before the fd is registered, after its reactor has shut down, and after other errors.
     #[cold]
     fn try_again_at_first(&self, wait: &Wait, seen: Seen, interest: Interest, error: io::Error) -> io::Result<()> {
         let result = match error.kind() {
@@ -461,7 +461,7 @@ impl<T: AsFd> Source<T> {
         polled
     }
 
-    /// The wait is over at the fd's reactor; it may go on at the reactor of this thread.
+    /// The wait at the fd's reactor is over; it may continue at the reactor of this thread.
     #[cold]
     fn leave_shut_down(&self) -> io::Result<()> {
         let Some(known) = self.registration.get() else { return Ok(()) };

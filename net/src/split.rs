@@ -11,7 +11,7 @@
 /// Making halves; the module of the stream has called `halves!`.
 macro_rules! split_methods {
     () => {
-        /// Two halves that borrow the stream, for two futures of one task.
+        /// Splits the stream into two halves that borrow it, for two futures of one task.
         ///
         /// # Examples
         ///
@@ -30,9 +30,10 @@ macro_rules! split_methods {
             (ReadHalf::of(self), WriteHalf::of(self))
         }
 
-        /// Two halves that own the stream together, for two tasks.
+        /// Splits the stream into two halves that own it together, for two tasks.
         ///
-        /// Dropping the writing half tells the peer that nothing more comes. The stream is closed when both are gone.
+        /// When the writing half is dropped, the peer sees the end of the stream. The stream is closed when both halves
+        /// are gone.
         ///
         /// # Examples
         ///
@@ -72,7 +73,7 @@ macro_rules! of_the_stream {
         ///
         /// # Errors
         ///
-        /// As there; panics and cancel safety are the same too.
+        /// Errors, panics and cancel safety are those of the stream's method.
         #[track_caller]
         pub fn $name$(<$($lt),*>)?(&$($life)? $this $(, $arg: $ty)*) -> $out {
             $this.stream().$name($($arg),*)
@@ -125,8 +126,8 @@ macro_rules! writing_half {
                 fn peer_addr(&self) -> io::Result<$addr>;
             }
 
-            /// Ends the writing at once: the peer reads the end of the stream after what was written. It may be
-            /// repeated, and dropping an owned half afterwards does nothing more.
+            /// Shuts down writing at once: the peer reads what was written and then the end of the stream. A second
+            /// call does nothing, nor does dropping an owned half afterwards.
             ///
             /// # Examples
             ///
@@ -140,7 +141,7 @@ macro_rules! writing_half {
             ///
             /// # Errors
             ///
-            /// Those of shutdown(2): `NotConnected` if the peer is gone.
+            /// Returns the errors of shutdown(2): `NotConnected` if the peer is gone.
             pub fn shutdown(&self) -> io::Result<()> {
                 self.stream().shutdown(Shutdown::Write)
             }
@@ -254,7 +255,7 @@ macro_rules! halves {
                 &self.0
             }
 
-            /// Makes one stream of its two halves again.
+            /// Joins the two halves into one stream again.
             ///
             /// # Examples
             ///
@@ -269,7 +270,7 @@ macro_rules! halves {
             ///
             /// # Errors
             ///
-            /// [`ReuniteError`], with both halves in it, if they are not of one stream.
+            /// Returns [`ReuniteError`], with both halves in it, if they are not of one stream.
             pub fn reunite(self, writer: OwnedWriteHalf) -> Result<$stream, ReuniteError> {
                 if !Arc::ptr_eq(&self.0, &writer.stream) {
                     return Err(ReuniteError(self, writer));
@@ -284,15 +285,15 @@ macro_rules! halves {
                 &self.stream
             }
 
-            /// As [`reunite`](OwnedReadHalf::reunite) of the other half.
+            /// Joins the two halves into one stream again, like [`reunite`](OwnedReadHalf::reunite) of the other half.
             ///
             /// # Examples
             ///
-            /// As there.
+            /// See [`OwnedReadHalf::reunite`].
             ///
             /// # Errors
             ///
-            /// As there.
+            /// See [`OwnedReadHalf::reunite`].
             pub fn reunite(self, reader: OwnedReadHalf) -> Result<$stream, ReuniteError> {
                 reader.reunite(self)
             }

@@ -1,11 +1,11 @@
-//! The standard streams, without a thread that blocks on them where that can be had.
+//! The standard streams, where possible without a thread that blocks on them.
 //!
 //! Called by users. A pipe, a FIFO or a terminal is opened once more (`polled`), non-blocking, and waited for like a
-//! socket; a socket is told at each call not to block. All other streams, mostly files, go through a thread (`thread`),
+//! socket; each call on a socket asks it not to block. All other streams, mostly files, go through a thread (`thread`),
 //! and so do pipes and terminals that can't be opened anew, or would be others then.
 //!
 //! The hard part is that a standard stream is shared: with the shell, with parents and children, all of which need it
-//! to go on blocking, and some of which may read it too.
+//! to keep blocking, and some of which may read it too.
 //!
 //! # Rejected
 //!
@@ -15,7 +15,7 @@
 //!   runtime stands still. A poll(2) right before the read makes that seldom, not impossible.
 //! - `RWF_NOWAIT` (preadv2(2)): terminals refuse it, and pipes do on most kernels in use.
 //! - A thread for everything: if a read is dropped, what the thread has read is lost for the other readers of the
-//!   stream; and each line costs a hop there and back.
+//!   stream; and each line costs two hand-offs between threads.
 //! - A write by a thread that is ready when the thread has written, for pipes and terminals that can't be opened anew.
 //!   A write that is dropped before would have written bytes, or have to be recognised in the next one.
 
@@ -52,8 +52,8 @@ static INPUT: LazyLock<Reader> = LazyLock::new(|| Reader::new(|| duplicate(io::s
 static OUTPUTS: [LazyLock<Writer>; 2] =
     [LazyLock::new(|| Writer::new(Stdout::current)), LazyLock::new(|| Writer::new(Stderr::current))];
 
-/// Waits until what was written to [`stdout`] and [`stderr`] is out, for at most `limit`: what a thread has
-/// still to write, to a file as a rule, would be lost if the process ended now. `#[mini::main]` does so at its end.
+/// Waits until everything written to [`stdout`] and [`stderr`] is out, for at most `limit`. Output that a thread has
+/// still to write, usually to a file, would be lost if the process ended now. `#[mini::main]` calls this at its end.
 ///
 /// # Examples
 ///
@@ -73,15 +73,15 @@ fn finish_all(limit: Duration) {
 
 /// The standard input of the process.
 ///
-/// A read that waits keeps neither the runtime nor the process from ending. Where no thread is
-/// needed (see below) it takes nothing until it is ready, and there is no buffer in here: what has not been read is
-/// there for other handles, for child processes, and for the next reader of the terminal. For lines, wrap the handle in
-/// a `BufReader` (of `futures` or `futures-lite`) and keep that.
+/// A waiting read keeps neither the runtime nor the process from ending. Where no thread is needed (see below), it
+/// takes nothing until it is ready, and the handle has no buffer: unread bytes remain for other handles, for child
+/// processes, and for the next reader of the terminal. For lines, wrap the handle in a `BufReader` (of `futures` or
+/// `futures-lite`) and keep that.
 ///
 /// The standard library's `std::io::stdin()` has a buffer of its own; use one or the other.
 ///
-/// Of the tasks that wait for one handle by the I/O traits, only the one that has polled last is woken. A future, or a
-/// handle of its own, makes a task independent of others.
+/// If several tasks wait for one handle by the I/O traits, only the last one to poll is woken. A task with a future or
+/// a handle of its own is independent of others.
 ///
 /// # Inputs that need a thread
 ///
@@ -92,8 +92,8 @@ fn finish_all(limit: Duration) {
 /// - the master of a pseudoterminal (pty(7)), or a `/dev/tty` that another session has opened;
 /// - any while /proc is not mounted, and on systems other than Linux.
 ///
-/// Then what was read ahead is there for this process alone, and a read that was dropped while it waited may take what
-/// comes next, and give it to the next read of this process.
+/// Then only this process gets the bytes that were read ahead. A read that was dropped while it waited may still take
+/// the next bytes; the next read of this process returns them.
 ///
 /// # Examples
 ///
@@ -118,21 +118,22 @@ pub type Stderr = Output<2>;
 
 /// [`Stdout`] or [`Stderr`].
 ///
-/// Bytes go out in the order of the writes. For pipes, terminals and sockets there is no buffer in here: the system has
-/// what a write has taken, even if the process ends right away. To a file, to a device that can't be waited for, and to
-/// a pipe or a terminal that this process can't open once more (those of another user, say; see
-/// [`Stdin`](Stdin#inputs-that-need-a-thread)), a thread writes, up to 64 KiB behind. In these cases call
-/// [`flush`](Output::flush) before others are to see the output, or before the process ends: the end of `#[mini::main]`
-/// waits for a second at most, and that of the process by another way, as by `std::process::exit`, does not.
+/// Bytes go out in the order of the writes. For pipes, terminals and sockets there is no buffer: bytes that a write has
+/// taken are with the system, even if the process ends right away. A thread writes, up to 64 KiB behind, to a file, to
+/// a device that can't be waited for, and to a pipe or a terminal that this process can't open once more (one of
+/// another user, say; see [`Stdin`](Stdin#inputs-that-need-a-thread)). In these cases call [`flush`](Output::flush)
+/// before others are to see the output, or before the process ends. The end of `#[mini::main]` waits for one second at
+/// most; a process that ends otherwise, as by `std::process::exit`, does not wait.
 ///
-/// `println!` and `std::io::stdout()` write to the same place. They buffer a line until it is complete, so the order is
-/// that of whole lines there, and of flushed writes here.
+/// `println!` and `std::io::stdout()` write to the same place. They buffer a line until it is complete, so whole lines
+/// there are in order with flushed writes here.
 ///
-/// Of the tasks that wait for one handle by the I/O traits, only the one that has polled last is woken. A future, or a
-/// handle of its own, makes a task independent of others.
+/// If several tasks wait for one handle by the I/O traits, only the last one to poll is woken. A task with a future or
+/// a handle of its own is independent of others.
 ///
-/// If a pipe or a socket has no reader any more, a write fails with `BrokenPipe`: Rust programs ignore `SIGPIPE`. An
-/// output that is closed, or not open to be written, takes all and shows nothing, as in the standard library.
+/// If a pipe or a socket has no reader any more, a write fails with `BrokenPipe`, because Rust programs ignore
+/// `SIGPIPE`. An output that is closed, or not open for writing, accepts all bytes and discards them, as in the
+/// standard library.
 pub struct Output<const FD: i32>(Opened<Out>);
 
 /// A stream that is opened with its handle. If there is no descriptor left then, the next read or write opens it.
@@ -148,10 +149,10 @@ enum Out {
     Thread(Handle<Writer>),
 }
 
-/// The standard input of the process.
+/// Returns a handle to the standard input of the process.
 ///
 /// Each handle is a file of its own (see proc_pid_fd(5)), so make one and keep it. It keeps the input that the process
-/// had when the handle was made; if no descriptor was left then, the one at the first read that finds one.
+/// had when the handle was made. If no descriptor was left then, it keeps the input at the first read that finds one.
 ///
 /// # Examples
 ///
@@ -160,10 +161,10 @@ pub fn stdin() -> Stdin {
     Stdin(Opened::new(In::open))
 }
 
-/// The standard output of the process.
+/// Returns a handle to the standard output of the process.
 ///
 /// Each handle is a file of its own (see proc_pid_fd(5)), so make one and keep it. It keeps the output that the process
-/// had when the handle was made; if no descriptor was left then, the one at the first write that finds one.
+/// had when the handle was made. If no descriptor was left then, it keeps the output at the first write that finds one.
 ///
 /// # Examples
 ///
@@ -178,7 +179,7 @@ pub fn stdout() -> Stdout {
     Output(Opened::new(Stdout::open))
 }
 
-/// The standard error output of the process. Otherwise as [`stdout`].
+/// Returns a handle to the standard error output of the process; see [`stdout`].
 ///
 /// # Examples
 ///
@@ -223,12 +224,12 @@ impl In {
 }
 
 impl Stdin {
-    /// Reads what is there into the front of `buf`, and waits if there is nothing.
+    /// Reads what has arrived into the front of `buf`, and waits if there is nothing.
     ///
-    /// Returns the number of bytes, `0..=buf.len()`. 0 with a `buf` that is not empty is the end: the pipe has no
-    /// writer any more, or the user has pressed Ctrl-D at a terminal, where more may follow. An input that is closed,
-    /// or not open to be read, is at its end, as in the standard library. A terminal gives a line at a time, unless it
-    /// is set otherwise (termios(3)).
+    /// Returns the number of bytes, `0..=buf.len()`. If `buf` is not empty, 0 is the end: the pipe has no writer any
+    /// more, or the user has pressed Ctrl-D at a terminal, where more may follow. An input that is closed, or not open
+    /// for reading, is at its end, as in the standard library. By default a terminal delivers one line at a time
+    /// (termios(3)).
     ///
     /// # Examples
     ///
@@ -236,12 +237,12 @@ impl Stdin {
     ///
     /// # Errors
     ///
-    /// Those of read(2). If a thread is needed: that it can't be started. While no descriptor is left, that the stream
-    /// can't be opened.
+    /// Returns the errors of read(2). Fails if a thread is needed and can't be started, and if no descriptor is left to
+    /// open the stream.
     ///
     /// # Panics
     ///
-    /// If it has to wait outside a mini runtime, unless it has already joined one.
+    /// Panics if it has to wait outside a mini runtime, unless it has already joined one.
     ///
     /// # Cancel safety
     ///
@@ -297,7 +298,7 @@ impl<const FD: i32> Output<FD> {
         if FD == 1 { duplicate(io::stdout().as_fd()) } else { duplicate(io::stderr().as_fd()) }
     }
 
-    /// Writes from the front of `buf` what there is room for, and waits if there is none.
+    /// Writes as much of the front of `buf` as there is room for, and waits if there is none.
     ///
     /// Returns the number of bytes, `0..=buf.len()`.
     ///
@@ -311,12 +312,12 @@ impl<const FD: i32> Output<FD> {
     ///
     /// # Errors
     ///
-    /// Those of write(2): `BrokenPipe` if there is no reader. If a thread writes: the error of an earlier write, or
-    /// that the thread can't be started. While no descriptor is left, that the stream can't be opened.
+    /// Returns the errors of write(2): `BrokenPipe` if there is no reader. If a thread writes, returns the error of an
+    /// earlier write, or fails if the thread can't be started. Fails if no descriptor is left to open the stream.
     ///
     /// # Panics
     ///
-    /// If it has to wait outside a mini runtime, unless it has already joined one.
+    /// Panics if it has to wait outside a mini runtime, unless it has already joined one.
     ///
     /// # Cancel safety
     ///
@@ -334,12 +335,12 @@ impl<const FD: i32> Output<FD> {
     ///
     /// # Errors
     ///
-    /// As [`write`](Output::write), and `WriteZero` if the system takes nothing. After an error, the number of bytes
-    /// written is unknown.
+    /// Returns the errors of [`write`](Output::write), and `WriteZero` if the system takes nothing. After an error, the
+    /// number of bytes written is unknown.
     ///
     /// # Panics
     ///
-    /// As [`write`](Output::write).
+    /// Same as [`write`](Output::write).
     ///
     /// # Cancel safety
     ///
@@ -349,9 +350,9 @@ impl<const FD: i32> Output<FD> {
         WriteAllOutput::new(self, site!(Self::NAME, write_all, Write), buf)
     }
 
-    /// Waits until the system has all that was written before the first poll.
+    /// Waits until the system has everything that was written before the first poll.
     ///
-    /// Ready at once where no thread is needed; see [`Output`]. What `println!` has in its buffer is not affected.
+    /// The future is ready at once where no thread is needed; see [`Output`]. The buffer of `println!` is not flushed.
     ///
     /// # Examples
     ///
@@ -359,11 +360,11 @@ impl<const FD: i32> Output<FD> {
     ///
     /// # Errors
     ///
-    /// The error of an earlier write by a thread. It is returned once.
+    /// Returns the error of an earlier write by a thread, once.
     ///
     /// # Cancel safety
     ///
-    /// Safe: the writing goes on.
+    /// Safe: the writing continues.
     #[track_caller]
     pub fn flush(&self) -> FlushOutput<'_, FD> {
         FlushOutput::new(self, site!(Self::NAME, flush, Write))

@@ -1,4 +1,4 @@
-//! What the operating system offers, in one shape: a poller, its events, raw socket calls.
+//! The operating system in one shape: a poller, its events, raw socket calls.
 //!
 //! Called by `reactor` (the poller) and by `source` and the sockets (the calls). This file holds the crate's only `cfg`
 //! ladder; each rung picks files that have the same functions, and the block at its end checks that they do.
@@ -53,7 +53,7 @@ mod backend;
 #[cfg(all(any(target_os = "linux", target_os = "android"), not(mini_kqueue_shim)))]
 mod claims;
 
-// What the kqueue backend calls: the C library, or a stand-in on Linux.
+// The functions that the kqueue backend calls: the C library's, or a stand-in on Linux.
 #[cfg(mini_kqueue_shim)]
 #[path = "../../tests/kqueue/src/lib.rs"]
 mod bsd;
@@ -163,11 +163,11 @@ pub(crate) use thread::{
     system_call_name,
 };
 
-/// Whether waits may use epoll_pwait2(2). Android's system call filter kills a process that tries it.
+/// `true` if waits may use epoll_pwait2(2). Android's system call filter kills a process that tries it.
 #[cfg(all(any(target_os = "linux", target_os = "android"), not(mini_kqueue_shim)))]
 const FINE_WAITS: bool = cfg!(target_os = "linux");
 
-/// How wide a kevent's `filter` and `flags` are. Read by the kqueue backend alone.
+/// The width of a kevent's `filter` and `flags`. Read by the kqueue backend alone.
 #[cfg(target_os = "netbsd")]
 mod width {
     pub(super) type Filter = u32;

@@ -72,15 +72,15 @@ listener!(TcpListener: TcpStream, Accept);
 std_conversions!(TcpListener, std::net::TcpListener);
 std_conversions!(TcpStream, std::net::TcpStream);
 
-/// How many connections may wait to be accepted. With the 128 of the standard library a burst of a thousand connects
-/// falls to 200 a second; the kernel lowers this to its own limit (`somaxconn` in listen(2)).
+/// The number of connections that may wait to be accepted. With the 128 of the standard library a burst of a thousand
+/// connects falls to 200 a second; the kernel lowers this to its own limit (`somaxconn` in listen(2)).
 pub(crate) const BACKLOG: u32 = 4096;
 
 impl TcpListener {
     /// Listens on the first address of `addr` that can be bound to.
     ///
-    /// The address may be one that an earlier server has just left (`SO_REUSEADDR`); 4096 connections may wait to be
-    /// accepted. [`TcpSocket`] leaves the choice of both to you.
+    /// The address may be one that an earlier server has just left (`SO_REUSEADDR`). Up to 4096 connections may wait to
+    /// be accepted. To choose both yourself, use [`TcpSocket`].
     ///
     /// # Examples
     ///
@@ -95,11 +95,11 @@ impl TcpListener {
     ///
     /// # Errors
     ///
-    /// Those of bind(2) and [`lookup_host`](crate::lookup_host): the error of the last address.
+    /// Returns the error of bind(2) or [`lookup_host`](crate::lookup_host) for the last address.
     ///
     /// # Panics
     ///
-    /// For a name, outside a mini runtime.
+    /// Panics outside a mini runtime if the address is a host name.
     ///
     /// # Cancel safety
     ///
@@ -109,9 +109,9 @@ impl TcpListener {
         future::Bind(TryEach::new(&addr, site!(bind, Resolve), |(), addr| bind(addr, false)))
     }
 
-    /// As [`bind`](Self::bind), but several listeners may share one address: on Linux the kernel spreads the
-    /// connections over them (`SO_REUSEPORT` in socket(7)), so that each core of a server has its own. All of them must
-    /// be bound by this method.
+    /// Listens like [`bind`](Self::bind), on an address that several listeners may share. On Linux the kernel spreads
+    /// the connections over them (`SO_REUSEPORT` in socket(7)), so that each core of a server can have its own. All of
+    /// them must be bound by this method.
     ///
     /// On the BSDs and Apple systems the last one to listen gets all connections. With port 0 each call gets a port of
     /// its own: bind the second listener to the [`local_addr`](Self::local_addr) of the first.
@@ -130,11 +130,12 @@ impl TcpListener {
     ///
     /// # Errors
     ///
-    /// Those of [`bind`](Self::bind); `AddrInUse` if another socket listens there and does not share the port.
+    /// Returns the errors of [`bind`](Self::bind); `AddrInUse` if another socket listens there and does not share the
+    /// port.
     ///
     /// # Panics
     ///
-    /// For a name, outside a mini runtime.
+    /// Panics outside a mini runtime if the address is a host name.
     ///
     /// # Cancel safety
     ///

@@ -1,5 +1,5 @@
-//! What the sockets promise, tried on real ones. Futures are polled by hand and the reactor is turned by hand, so every
-//! interleaving is the one that is written down.
+//! Tests of the sockets' promises, on real sockets. Futures are polled by hand and the reactor is turned by hand, so
+//! every interleaving is the one that is written down.
 
 mod async_fd;
 mod connect;

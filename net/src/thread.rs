@@ -1,4 +1,4 @@
-//! What a runtime asks the system about its threads.
+//! System calls on threads: timer slack, CPU binding, fences, CPU time and the current system call.
 
 use std::ffi::{c_int, c_long};
 use std::fmt;
@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use crate::sys;
 
-/// Sets how late the kernel may wake this thread's timed waits, in nanoseconds (at least 1).
+/// Sets the delay by which the kernel may wake this thread's timed waits late, in nanoseconds (at least 1).
 ///
-/// Returns what was set before, or `None` where there is no such thing (only Linux and Android have it).
-/// Source: `PR_SET_TIMERSLACK` in prctl(2).
+/// Returns the previous value, or `None` where there is no such setting (only Linux and Android have it). Source:
+/// `PR_SET_TIMERSLACK` in prctl(2).
 ///
 /// # Examples
 ///
@@ -23,10 +23,10 @@ pub fn set_timer_slack(nanos: u64) -> Option<u64> {
     sys::set_timer_slack(nanos)
 }
 
-/// Binds the calling thread to one of the processors that it may run on: to the first for 0, the second for 1 and so
-/// on, and again to the first after the last.
+/// Binds the calling thread to one of the processors that it may run on: 0 is the first, 1 the second and so on. After
+/// the last, the count starts again at the first.
 ///
-/// Returns whether it has done so; only Linux and Android can. Source: sched_setaffinity(2).
+/// Returns `true` if the thread was bound; only Linux and Android can do that. Source: sched_setaffinity(2).
 ///
 /// # Examples
 ///
@@ -37,14 +37,14 @@ pub fn set_timer_slack(nanos: u64) -> Option<u64> {
 ///
 /// # Errors
 ///
-/// Those of sched_setaffinity(2).
+/// Returns the errors of sched_setaffinity(2).
 pub fn pin_thread(number: usize) -> io::Result<bool> {
     sys::pin(number)
 }
 
-/// The cheap half of a pair of fences: between two threads of which one has passed this and the other
-/// [`heavy_fence`] there is the order that two fences with [`SeqCst`](std::sync::atomic::Ordering::SeqCst) would make.
-/// It costs no instruction on Linux. Between two threads that have both passed this one there is none.
+/// The cheap half of an asymmetric pair of fences. If one thread passes this fence and another passes [`heavy_fence`],
+/// they are ordered as by two fences with [`SeqCst`](std::sync::atomic::Ordering::SeqCst). Two threads that both pass
+/// this one are not ordered. It costs no instruction on Linux.
 ///
 /// # Examples
 ///
@@ -67,9 +67,10 @@ pub fn light_fence() {
     sys::light_fence();
 }
 
-/// The dear half: makes all running threads of this process pass a fence, by one system call. See [`light_fence`].
+/// The expensive half of a pair of fences: makes all running threads of this process pass a fence, by one system call.
+/// See [`light_fence`].
 ///
-/// Returns whether it has done so. A filter of system calls may forbid it. Source: membarrier(2).
+/// Returns `true` if it has done so. A filter of system calls may forbid it. Source: membarrier(2).
 ///
 /// # Examples
 ///
@@ -102,19 +103,19 @@ impl ThreadNumber {
         self.0
     }
 
-    /// From a number that [`to_raw`](Self::to_raw) returned. Of any other number nothing is known.
+    /// Converts back a number that [`to_raw`](Self::to_raw) returned. Any other number has no meaning.
     pub fn from_raw(number: i32) -> Self {
         Self(number)
     }
 
-    /// How long the thread has run on a CPU, up to now. `None` if it has ended, or where the system does not tell (only
+    /// Returns the CPU time of the thread up to now, or `None` if it has ended or the system does not report it (only
     /// Linux and Android do).
     pub fn cpu_time(self) -> Option<Duration> {
         sys::cpu_time(self.0)
     }
 
-    /// The system call in which the thread waits. `None` if it runs, or where the system does not tell (only Linux and
-    /// Android do). The calling thread is in the read(2) by which it asks.
+    /// Returns the system call in which the thread waits, or `None` if it runs or the system does not report it (only
+    /// Linux and Android do). The calling thread is in the read(2) by which it asks.
     ///
     /// # Examples
     ///
@@ -127,8 +128,8 @@ impl ThreadNumber {
         sys::system_call(self.0).map(|(number, is_fourth_zero)| SystemCall { number, is_fourth_zero })
     }
 
-    /// Sends a signal to the thread. `false` if there is no such thread or signal, or the system is neither Linux nor
-    /// Android.
+    /// Sends a signal to the thread. Returns `false` if there is no such thread or signal, or if the system is neither
+    /// Linux nor Android.
     ///
     /// # Examples
     ///
@@ -140,15 +141,15 @@ impl ThreadNumber {
         sys::signal(self.0, signal)
     }
 
-    /// Whether the thread runs, or would if it had a CPU, rather than wait for something else. `None` as in
+    /// Returns `true` if the thread runs or only waits for a CPU. Returns `None` in the same cases as
     /// [`cpu_time`](Self::cpu_time).
     pub fn is_runnable(self) -> Option<bool> {
         sys::is_runnable(self.0)
     }
 }
 
-/// A system call, by its number: see [`ThreadNumber::system_call`]. Displayed as a manual page, such as `futex(2)`, if
-/// it is one of those in which threads commonly wait.
+/// A system call, by its number: see [`ThreadNumber::system_call`]. Calls in which threads commonly wait are displayed
+/// as a manual page, such as `futex(2)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SystemCall {
     number: c_long,
@@ -156,7 +157,7 @@ pub struct SystemCall {
 }
 
 impl SystemCall {
-    /// Whether it is futex(2), in which threads wait for each other: for locks, channels and ends.
+    /// Returns `true` if it is futex(2), in which threads wait for each other: for locks, channels and ends.
     ///
     /// # Examples
     ///
@@ -168,7 +169,7 @@ impl SystemCall {
         sys::system_call_name(self.number) == Some("futex")
     }
 
-    /// Whether it is futex(2) with a timeout, so that it ends by itself. Source: futex(2).
+    /// Returns `true` if it is futex(2) with a timeout, so that it ends by itself. Source: futex(2).
     ///
     /// # Examples
     ///
@@ -177,7 +178,7 @@ impl SystemCall {
         self.is_futex() && !self.is_fourth_zero
     }
 
-    /// Whether it is a sleep. A signal ends that early, and it tells how much of it is left.
+    /// Returns `true` if it is a sleep. A signal ends a sleep early, and the call reports the time left.
     ///
     /// # Examples
     ///
@@ -186,8 +187,8 @@ impl SystemCall {
         matches!(sys::system_call_name(self.number), Some("clock_nanosleep" | "nanosleep"))
     }
 
-    /// Whether it is one of those that go on after a signal whose handler has `SA_RESTART`, or that no signal ends
-    /// early. A wait with a timeout, by futex(2), ends. Those that sockets share with files are not among them: with a
+    /// Returns `true` if the call continues after a signal whose handler has `SA_RESTART`, or if no signal ends it
+    /// early. A futex(2) wait with a timeout ends. Calls that sockets share with files do not count: on a socket with a
     /// timeout they end. Source: signal(7).
     ///
     /// # Examples

@@ -1,4 +1,4 @@
-//! UDP: binding, connecting, sending to anybody; the options that only UDP has are in `udp/options`.
+//! UDP: binding, connecting, sending to any address. The options that only UDP has are in `udp/options`.
 //!
 //! Sending, receiving and readiness are in `socket`, because Unix datagrams do these in the same way.
 
@@ -50,11 +50,11 @@ impl UdpSocket {
     ///
     /// # Errors
     ///
-    /// Those of bind(2) and [`lookup_host`](crate::lookup_host): the error of the last address.
+    /// Returns the error of bind(2) or [`lookup_host`](crate::lookup_host) for the last address.
     ///
     /// # Panics
     ///
-    /// For a name, outside a mini runtime.
+    /// Panics outside a mini runtime if the address is a host name.
     ///
     /// # Cancel safety
     ///
@@ -79,7 +79,7 @@ impl UdpSocket {
     ///
     /// # Errors
     ///
-    /// Those of `prepare` and bind(2).
+    /// Returns the errors of `prepare` and bind(2).
     pub fn bind_with(addr: SocketAddr, prepare: impl FnOnce(&UdpSocket) -> io::Result<()>) -> io::Result<UdpSocket> {
         let socket = sys::socket::open(Domain::for_address(addr), Type::DGRAM).map_err(failed("bind to", addr))?;
         let socket = UdpSocket::adopt(socket.into());
@@ -88,7 +88,8 @@ impl UdpSocket {
         Ok(socket)
     }
 
-    /// Sends to, and receives from, the first address of `addr` that the system has a route to, and no other.
+    /// Connects to the first address of `addr` that the system has a route to. The socket then sends to and receives
+    /// from no other address.
     ///
     /// # Examples
     ///
@@ -96,11 +97,11 @@ impl UdpSocket {
     ///
     /// # Errors
     ///
-    /// Those of connect(2) and [`lookup_host`](crate::lookup_host): the error of the last address.
+    /// Returns the error of connect(2) or [`lookup_host`](crate::lookup_host) for the last address.
     ///
     /// # Panics
     ///
-    /// For a name, outside a mini runtime.
+    /// Panics outside a mini runtime if the address is a host name.
     ///
     /// # Cancel safety
     ///
@@ -121,13 +122,13 @@ impl UdpSocket {
     ///
     /// # Errors
     ///
-    /// Those of sendto(2), such as a message that is too long, and [`lookup_host`](crate::lookup_host). Also if it has
-    /// to wait and the runtime has shut down. A connected socket fails with `EISCONN` on every system but Linux (see
-    /// [`raw_os_error`](crate::raw_os_error)).
+    /// Returns the errors of sendto(2), such as a message that is too long, and of [`lookup_host`](crate::lookup_host).
+    /// Fails if it has to wait and the runtime has shut down. A connected socket fails with `EISCONN` on every system
+    /// but Linux (see [`raw_os_error`](crate::raw_os_error)).
     ///
     /// # Panics
     ///
-    /// For a name, or if it has to wait, outside a mini runtime, unless the socket has already joined one.
+    /// Outside a mini runtime, panics for a host name, and if it has to wait on a socket that has not joined one.
     ///
     /// # Cancel safety
     ///
@@ -138,9 +139,9 @@ impl UdpSocket {
         SendTo::new(self.source(), site, buf, Receiver::Host(Resolve::new(&to, site)), ())
     }
 
-    /// As [`send_to`](UdpSocket::send_to), as a function to poll.
+    /// The `poll` form of [`send_to`](UdpSocket::send_to).
     ///
-    /// Only the task that has polled [last](Self#polling) is woken.
+    /// Only the task that polled [last](Self#polling) is woken.
     ///
     /// # Examples
     ///
@@ -154,11 +155,11 @@ impl UdpSocket {
     ///
     /// # Errors
     ///
-    /// As [`send_to`](UdpSocket::send_to).
+    /// Same as [`send_to`](UdpSocket::send_to).
     ///
     /// # Panics
     ///
-    /// As [`send_to`](UdpSocket::send_to).
+    /// Same as [`send_to`](UdpSocket::send_to).
     #[track_caller]
     pub fn poll_send_to(&self, cx: &mut Context<'_>, buf: &[u8], to: SocketAddr) -> Poll<io::Result<usize>> {
         let wait = Wait::here(site!(poll_send_to, Write));
@@ -166,7 +167,7 @@ impl UdpSocket {
         self.source().poll_call(cx, &wait, None, &mut SendToAddr { buf, to: &to })
     }
 
-    /// Sends once, without waiting; `WouldBlock` if there is no room.
+    /// Sends once, without waiting. Returns `WouldBlock` if there is no room.
     ///
     /// # Examples
     ///
@@ -179,7 +180,7 @@ impl UdpSocket {
     ///
     /// # Errors
     ///
-    /// Those of sendto(2).
+    /// Returns the errors of sendto(2).
     #[track_caller]
     pub fn try_send_to(&self, buf: &[u8], to: SocketAddr) -> io::Result<usize> {
         let sent = self.source().try_call(SendToAddr { buf, to: &to.into() });

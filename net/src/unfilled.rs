@@ -1,7 +1,7 @@
 //! Memory to read into that need not be initialised, as hyper and tokio lend it.
 //!
-//! Used by every read that may be one of their traits: of sockets and pipes here, of files and children in `mini`. To
-//! zero the room first costs more than the read if the room is large and the message small; a loop that reads into one
+//! Used by every read that may be one of their traits: of sockets and pipes here, of files and children in `mini`. If
+//! the room is large and the message small, zeroing the room first costs more than the read. A loop that reads into one
 //! large buffer would zero the rest of it at each turn.
 //!
 //! Rejected: `initialize_unfilled` of tokio's buffer, of a part at a time too. A buffer that is made anew for each read
@@ -44,7 +44,7 @@ pub trait Unfilled {
 ///
 /// # Errors
 ///
-/// Those of read(2).
+/// Returns the errors of read(2).
 pub fn read_into(file: impl AsFd, buf: &mut impl Unfilled) -> io::Result<usize> {
     // SAFETY: the kernel initialises as many bytes as it returns, and no code reads the others.
     // Test: examples/ecosystem/tests/tokio_io.rs `pipes_and_children_carry_bytes`.

@@ -1,4 +1,4 @@
-//! Unix sockets: their addresses, and what only they can do.
+//! Unix sockets: their addresses, and the methods that only they have.
 //!
 //! Reading, writing, sending, accepting and readiness are in `socket`. An address is the standard library's
 //! `std::os::unix::net::SocketAddr`: a path, an abstract name (Linux and Android), or nothing.
@@ -56,7 +56,7 @@ socket! {
 }
 
 socket! {
-    /// A connection between two processes of one machine, or within one.
+    /// A connection between two processes of one machine, or within one process.
     ///
     /// # Examples
     ///
@@ -72,7 +72,7 @@ socket! {
 }
 
 socket! {
-    /// A socket for messages between processes of one machine; none gets lost, and none overtakes another.
+    /// A socket for messages between processes of one machine. No message is lost or overtakes another.
     ///
     /// While the receiver's queue is full, a sender waits. Apple's systems and the BSDs do not report room in a queue:
     /// sending fails there with `ENOBUFS` (see [`raw_os_error`](crate::raw_os_error)), and may be tried again later.
@@ -94,8 +94,8 @@ socket! {
     /// A connection between two processes of one machine that carries messages, in order, each whole (`SOCK_SEQPACKET`
     /// in unix(7)).
     ///
-    /// A peer that has ended looks like an empty message: [`recv`](UnixSeqpacket::recv) returns 0. A message that is
-    /// longer than the buffer is cut. Not on Apple systems: making one fails there.
+    /// A peer that has closed looks like an empty message: [`recv`](UnixSeqpacket::recv) returns 0. A message longer
+    /// than the buffer is truncated. Apple systems have no such sockets: creating one fails there.
     ///
     /// # Examples
     ///
@@ -115,7 +115,7 @@ socket! {
 }
 
 socket! {
-    /// Waits for connections that are [`UnixSeqpacket`]s.
+    /// A socket that waits for connections of the type [`UnixSeqpacket`].
     ///
     /// # Examples
     ///
@@ -223,7 +223,7 @@ fn encode_path(path: &Path) -> io::Result<SockAddr> {
     SockAddr::unix(path)
 }
 
-/// As `raw_path`, for an address.
+/// The kernel's form of an address. If there is none, the error names `operation`.
 fn raw_addr(operation: &'static str, addr: &SocketAddr) -> io::Result<SockAddr> {
     if let Some(path) = addr.as_pathname() {
         return raw_path(operation, path);

@@ -15,7 +15,7 @@ use crate::source::{Wait, poll_error};
 
 /// Proof that an [`AsyncFd`] was ready a moment ago.
 ///
-/// The readiness stays until it is taken back: by [`try_io`](AsyncFdReadyGuard::try_io) when the operation reports
+/// The readiness remains until it is cleared: by [`try_io`](AsyncFdReadyGuard::try_io) when the operation reports
 /// `WouldBlock`, or by [`clear_ready`](AsyncFdReadyGuard::clear_ready). Otherwise the next wait ends at once.
 ///
 /// # Examples
@@ -37,7 +37,7 @@ pub struct FdReady<'a, T: AsFd> {
     readiness: Readiness<'a, Seen, T>,
 }
 
-/// The operation would have blocked, and the readiness was taken back; wait again.
+/// The error of an operation that would have blocked. The readiness was cleared; wait again.
 ///
 /// # Examples
 ///
@@ -50,7 +50,7 @@ impl<'a, T: AsFd> AsyncFdReadyGuard<'a, T> {
         AsyncFdReadyGuard { fd, seen, ready: (seen.ready() & interest.mask()).shown(), interest }
     }
 
-    /// The readiness that was waited for and is there, without what this guard has taken back.
+    /// Returns the awaited readiness that is present, without what this guard has cleared.
     ///
     /// # Examples
     ///
@@ -59,7 +59,7 @@ impl<'a, T: AsFd> AsyncFdReadyGuard<'a, T> {
         self.ready
     }
 
-    /// Runs `f` once. If it reports `WouldBlock` the readiness is taken back.
+    /// Runs `f` once. If it returns `WouldBlock`, the readiness is cleared.
     ///
     /// # Examples
     ///
@@ -67,7 +67,7 @@ impl<'a, T: AsFd> AsyncFdReadyGuard<'a, T> {
     ///
     /// # Errors
     ///
-    /// [`TryIoError`] in place of `WouldBlock`. Other errors of `f` are in the inner result.
+    /// Returns [`TryIoError`] in place of `WouldBlock`. Other errors of `f` are in the inner result.
     pub fn try_io<R>(&mut self, f: impl FnOnce(&'a AsyncFd<T>) -> io::Result<R>) -> Result<io::Result<R>, TryIoError> {
         match f(self.fd) {
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
@@ -79,7 +79,7 @@ impl<'a, T: AsFd> AsyncFdReadyGuard<'a, T> {
         }
     }
 
-    /// Takes back all readiness that was waited for: it has been used up.
+    /// Clears all readiness that was waited for, because it has been used up.
     ///
     /// If the fd has become ready again since the guard was made, the next wait still ends at once. The same is true of
     /// a closed side: only this guard forgets it.
@@ -104,7 +104,7 @@ impl<'a, T: AsFd> AsyncFdReadyGuard<'a, T> {
         self.clear_ready_matching(Ready::ALL);
     }
 
-    /// As [`clear_ready`](AsyncFdReadyGuard::clear_ready), but only what is in `ready`.
+    /// Clears only the readiness in `ready`; see [`clear_ready`](AsyncFdReadyGuard::clear_ready).
     ///
     /// # Examples
     ///
@@ -141,16 +141,16 @@ impl<'a, T: AsFd> AsyncFdReadyGuard<'a, T> {
     /// ```
     pub fn retain_ready(&mut self) {}
 
-    /// The `AsyncFd`.
+    /// Returns the `AsyncFd`.
     ///
     /// # Examples
     ///
-    /// As with [`get_inner`](AsyncFdReadyGuard::get_inner).
+    /// See [`get_inner`](AsyncFdReadyGuard::get_inner).
     pub fn get_ref(&self) -> &'a AsyncFd<T> {
         self.fd
     }
 
-    /// The inner object of the `AsyncFd`.
+    /// Returns the inner object of the `AsyncFd`.
     ///
     /// # Examples
     ///

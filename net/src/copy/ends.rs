@@ -32,7 +32,7 @@ macro_rules! look {
     )* };
 }
 
-/// The same for a stream and its halves, which are in the module `$module`.
+/// `look!` for a stream and its halves, which are in the module `$module`.
 macro_rules! of_module {
     ($t:ident, $end:ident: $module:ident, $stream:ident) => {
         look! { $t, $end:

@@ -1,4 +1,4 @@
-//! What hyper's and tokio's traits have in common: a stream is read into memory that need not be initialised, and the
+//! The common part of hyper's and tokio's traits. A stream is read into memory that need not be initialised, and the
 //! methods to write have the same names and meanings.
 //!
 //! Used by `hyper` and `tokio`; `$named` is the name of the type in the site of a wait, `$close` ends the writing

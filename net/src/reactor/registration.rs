@@ -1,7 +1,7 @@
 //! `Registration`: an fd's entry in a reactor.
 //!
 //! Made by `Reactor::register`; held by `source`. If its reactor has shut down, the entry moves to the reactor of the
-//! next wait: a socket serves as long as the runtime in which it is used, not the one in which it first waited.
+//! next wait: a socket depends on the runtime that uses it now, not on the runtime of its first wait.
 //!
 //! # Why a move loses nothing
 //!
@@ -104,8 +104,9 @@ impl Registration {
         Ok(())
     }
 
-    /// If the reactor belongs to a process that this one was forked from, ends the waits here. They go on elsewhere, as
-    /// after a shutdown: the waiters of this process poll the slot afterwards. Tasks of the parent are left alone.
+    /// If the reactor belongs to a process that this one was forked from, ends the waits here. The waits continue
+    /// elsewhere, as after a shutdown: the waiters of this process poll the slot afterwards. Tasks of the parent are
+    /// left alone.
     #[cold]
     pub(crate) fn leave_parent(&self) {
         let home = self.home.lock().unwrap_or_else(PoisonError::into_inner);
@@ -114,7 +115,7 @@ impl Registration {
         }
     }
 
-    /// Whether no event comes, because this is a child of the process that made the reactor.
+    /// Returns `true` if no event comes, because this is a child of the process that made the reactor.
     #[cold]
     pub(crate) fn is_left_in_parent(&self) -> bool {
         !self.home.lock().unwrap_or_else(PoisonError::into_inner).reactor.is_own()

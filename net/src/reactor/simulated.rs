@@ -1,4 +1,4 @@
-//! What a simulated network reports, delivered as what the kernel reports is.
+//! Delivers the reports of a simulated network in the same way as those of the kernel.
 
 use super::{Reactor, wake_all};
 use crate::sys::Event;

@@ -5,7 +5,8 @@ use std::collections::BinaryHeap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// A socket, also one that has no descriptor: a connection that nobody has accepted, or what a closed one still sends.
+/// A socket, with or without a descriptor: a connection that is not accepted yet, or a closed one that still sends, has
+/// none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Id(pub(super) u64);
 
@@ -20,20 +21,20 @@ pub(super) enum What {
     Request(Id),
     /// This socket hears that its request was accepted, by the socket that is then its peer, or refused.
     Answer(Id, Option<Id>),
-    /// This socket, which a listener has made, hears that the other one has heard so, after so many times in vain.
+    /// This socket, made by a listener, hears that the other one has got the answer, after this many failed tries.
     Confirmed(Id, Id, u32),
     /// What its peer had sent comes to this socket, whose peer is gone.
     Rest(Id, Rest),
     /// This socket hears that its connection is gone.
     Reset(Id),
     Datagram(Box<Datagram>),
-    /// This socket hears that nobody receives at the address to which it has sent.
+    /// This socket hears that no socket receives at the address to which it has sent.
     Unreachable(Id, SocketAddr),
     /// This socket has room again after a write that was short by chance.
     Room(Id),
 }
 
-/// What a sender leaves on its way that is gone.
+/// Data still on its way from a sender that is gone.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Rest {
     pub(super) bytes: Vec<u8>,

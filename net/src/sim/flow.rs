@@ -1,9 +1,9 @@
 //! A connection of TCP while it is up: bytes come in order and once, or the connection breaks.
 //!
-//! What the program sends goes into the outbox in segments, each with the time at which it comes. If the link is cut,
-//! a packet is lost or the peer's host is down, the first segment that is not confirmed is sent again after 0.2, 0.4,
-//! 0.8 … seconds, at most every 120; after 924.6 seconds the connection has timed out (`tcp_retries2` in tcp(7)).
-//! The sender may have as many bytes on the way and unread as both buffers hold.
+//! The program's bytes go into the outbox in segments, each with its time of arrival. If the link is cut, a packet is
+//! lost or the peer's host is down, the first segment that is not confirmed is sent again after 0.2, 0.4, 0.8 …
+//! seconds, at most every 120; after 924.6 seconds the connection has timed out (`tcp_retries2` in tcp(7)). The sender
+//! may have as many bytes on the way and unread as both buffers hold.
 
 use std::io;
 use std::net::Shutdown;

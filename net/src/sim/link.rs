@@ -1,8 +1,8 @@
 //! `Links`: how packets get from one host to another.
 //!
 //! Each direction between two hosts has a link of its own, with a latency, a loss, and a state: open, cut, or holding
-//! what comes until it is released. A link that nobody has set is as the default says. Within a host nothing is lost
-//! and nothing takes time.
+//! what comes until it is released. A link that was never set has the default values. Within a host nothing is lost and
+//! nothing takes time.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -15,14 +15,14 @@ use super::event::What;
 /// No packet takes longer: times of events can be added without care.
 const LONGEST: Duration = Duration::from_secs(10 * 365 * 86_400);
 
-/// What a link does to the packets.
+/// The quality of a link: its latency, loss and duplication.
 #[derive(Clone, Debug)]
 pub struct Quality {
-    /// How long a packet takes: each time is equally likely.
+    /// The range of latencies; each latency is equally likely.
     pub latency: Range<Duration>,
-    /// How likely it is that a packet is lost.
+    /// The probability that a packet is lost.
     pub loss: f64,
-    /// How likely it is that a datagram comes twice.
+    /// The probability that a datagram arrives twice.
     pub duplication: f64,
 }
 
@@ -36,13 +36,13 @@ pub(super) struct Links {
 
 #[derive(Debug)]
 enum Blocked {
-    /// What comes is lost.
+    /// Packets are lost.
     Cut,
-    /// What comes waits here, in the order of arrival.
+    /// Packets wait here, in the order of arrival.
     Holds(Vec<What>),
 }
 
-/// What happens to a packet that wants to pass.
+/// The fate of a packet on a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Passage {
     Open,
@@ -83,7 +83,7 @@ impl Links {
         start.saturating_add(Duration::from_nanos(random.below(span.max(1)))).min(LONGEST)
     }
 
-    /// Draws whether a packet is lost. `text` tells which.
+    /// Draws whether a packet is lost. `text` names the packet.
     pub(super) fn loses(&self, from: u32, to: u32, random: &mut Random, text: impl FnOnce() -> String) -> bool {
         from != to && random.happens(self.quality(from, to).loss) && inject(text)
     }

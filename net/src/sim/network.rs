@@ -1,7 +1,7 @@
 //! `Network`: the sockets and hosts of a simulation, and what is on its way between them.
 //!
-//! It stands where the kernel stands elsewhere: below the non-blocking calls (`sys/simulated.rs`), which know a socket
-//! by its descriptor. TCP is in `tcp`, UDP in `udp`.
+//! It takes the place of the kernel, below the non-blocking calls (`sys/simulated.rs`), which know a socket by its
+//! descriptor. TCP is in `tcp`, UDP in `udp`.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -141,7 +141,7 @@ impl Network {
         self.sockets.get_mut(id).expect("a descriptor leads to a socket")
     }
 
-    /// What other threads have closed.
+    /// Closes the sockets that other threads have closed.
     #[inline]
     pub(super) fn close_strays(&mut self) {
         if self.strays.has_some() {

@@ -37,7 +37,7 @@ pub(crate) struct Socket {
     pub(super) kind: Kind,
 }
 
-/// How much fits into the buffers, in bytes.
+/// The sizes of the buffers, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Room {
     pub(crate) send: usize,
@@ -121,7 +121,7 @@ pub(super) struct Segment {
     pub(super) has_come: bool,
 }
 
-/// What a socket of UDP has received.
+/// The datagrams that a UDP socket has received.
 #[derive(Debug, Default)]
 pub(super) struct Inbox {
     pub(super) messages: VecDeque<(Vec<u8>, SocketAddr)>,

@@ -1,8 +1,8 @@
-//! The beginning and the end of a connection of TCP. What happens in between is in `flow`.
+//! The beginning and the end of a connection of TCP. The part in between is in `flow`.
 //!
 //! A request that gets no answer is sent again after 1, 2, 4 … seconds, seven times in all, as by Linux
 //! (`tcp_syn_retries` in tcp(7)); then the connect has timed out. A full backlog drops requests, so that they come
-//! again. A closed port refuses; a host that is down, and an address that nobody has, say nothing.
+//! again. A closed port refuses. A host that is down, and an address without a host, do not answer.
 //!
 //! A listener has a connection to accept when the client has confirmed the answer, by the third packet or by data. Else
 //! the answer is sent again after 1, 2, 4 … seconds, five times (`tcp_synack_retries`); then it is forgotten.

@@ -1,7 +1,7 @@
 //! Datagrams: they may be lost, come twice, or come in another order.
 //!
-//! A datagram to an address that nobody has is lost. One to a port that nobody has is answered (ICMP, RFC 1122,
-//! 4.1.3.1), which a socket that is connected to that address hears of as an error.
+//! A datagram to an address without a host is lost. A datagram to an unbound port is answered (ICMP, RFC 1122,
+//! 4.1.3.1): a socket that is connected to that address gets an error.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};

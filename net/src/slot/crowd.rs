@@ -41,7 +41,7 @@ pub(super) struct Crowd {
     polled: [u32; 2],
 }
 
-/// Which place, and which of its successive tenants.
+/// A place, and one of its successive tenants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Spot {
     pub(super) index: u32,
@@ -224,7 +224,7 @@ fn direction_of(interest: Interest) -> usize {
     usize::from(interest.is_writable())
 }
 
-/// How many places were looked at, for tests that compare crowds.
+/// The number of places visited, for tests that compare crowds.
 #[cfg(test)]
 pub(super) mod steps {
     use std::cell::Cell;

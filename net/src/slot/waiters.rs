@@ -2,7 +2,7 @@
 //!
 //! Called by `slot`, under its lock; therefore nothing here wakes, clones or drops a waker: they are moved in and out.
 //! A waiter is either *keyed* (a leaf future, which can take itself out again) or *polled* (by a `poll_` method, whose
-//! caller keeps nothing between polls). Of the polled ones there is one for each direction: the last.
+//! caller keeps nothing between polls). There is one polled waiter for each direction: the last.
 //!
 //! Most sockets have one waiter at a time, and there may be many sockets: the first has its place in the slot itself,
 //! and only a second one needs memory (`crowd`).
@@ -145,7 +145,7 @@ impl Waiters {
         usize::from(self.first.is_some()) + self.crowd.as_ref().map_or(0, |crowd| crowd.len())
     }
 
-    /// Whether there is no first waiter, and none in the crowd with this interest.
+    /// Returns `true` if there is no first waiter, and none in the crowd with this interest.
     #[inline]
     fn has_room_for_first(&self, interest: Interest) -> bool {
         self.first.is_none() && self.crowd.as_ref().is_none_or(|crowd| crowd.lacks(interest))

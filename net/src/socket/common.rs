@@ -1,9 +1,10 @@
-//! What every type of socket has: its address, its pending error, and the way from and to the standard library.
+//! Methods of every socket type: its address, its pending error, and conversions from and to the standard library.
 
 /// The address, which is an `$addr`, and the pending error.
 macro_rules! address_methods {
     ($addr:ty) => {
-        /// The address the socket is bound to. If it was bound to port 0, this tells the port that it got.
+        /// Returns the address the socket is bound to. If it was bound to port 0, the port is the one that the system
+        /// chose.
         ///
         /// # Examples
         ///
@@ -16,7 +17,7 @@ macro_rules! address_methods {
         ///
         /// # Errors
         ///
-        /// Those of getsockname(2).
+        /// Returns the errors of getsockname(2).
         pub fn local_addr(&self) -> io::Result<$addr> {
             <Self as Kind>::addr(sys::socket::local_addr(self.as_fd())?)
         }
@@ -33,7 +34,7 @@ macro_rules! address_methods {
         ///
         /// # Errors
         ///
-        /// Those of getsockopt(2).
+        /// Returns the errors of getsockopt(2).
         pub fn take_error(&self) -> io::Result<Option<io::Error>> {
             sys::socket::take_error(self.as_fd())
         }
@@ -44,7 +45,7 @@ pub(crate) use address_methods;
 /// From and to `$std`, the type of the standard library.
 macro_rules! std_methods {
     ($name:ident, $std:ty) => {
-        /// Takes over a socket of the standard library (a descriptor, if that has no such type), and makes it
+        /// Takes over a socket of the standard library, or a descriptor if that has no such type, and makes it
         /// non-blocking.
         ///
         /// The socket joins a runtime when it first has to wait.
@@ -59,7 +60,7 @@ macro_rules! std_methods {
         ///
         /// # Errors
         ///
-        /// Those of fcntl(2). In a simulation `Unsupported` for a socket of TCP or UDP.
+        /// Returns the errors of fcntl(2). In a simulation, returns `Unsupported` for a TCP or UDP socket.
         #[track_caller]
         pub fn from_std(socket: $std) -> io::Result<Self> {
             let fd: OwnedFd = socket.into();
@@ -68,11 +69,11 @@ macro_rules! std_methods {
             Ok(Self::adopt(fd))
         }
 
-        /// Leaves the runtime and becomes a blocking socket of the standard library (a descriptor, if that has no such
-        /// type).
+        /// Leaves the runtime and becomes a blocking socket of the standard library, or a descriptor if that has no
+        /// such type.
         ///
-        /// Whether calls block is a property of the open file, which duplicates of the descriptor share, also those in
-        /// other processes. One that mini still waits for would block its worker.
+        /// Duplicates of the descriptor share the open file, even those in other processes, so they become blocking
+        /// too. If mini still waits for a duplicate, calls on it block the worker.
         ///
         /// # Examples
         ///
@@ -87,7 +88,7 @@ macro_rules! std_methods {
         ///
         /// # Errors
         ///
-        /// Those of fcntl(2); after an error the socket is closed.
+        /// Returns the errors of fcntl(2); after an error the socket is closed.
         #[track_caller]
         pub fn into_std(self) -> io::Result<$std> {
             let text = "a simulated socket cannot become one of the standard library";
@@ -98,7 +99,7 @@ macro_rules! std_methods {
 }
 pub(crate) use std_methods;
 
-/// The same by `TryFrom` and `TryInto`.
+/// Conversions from and to `$std` by `TryFrom` and `TryInto`.
 macro_rules! std_conversions {
     ($name:ident, $std:ty) => {
         impl TryFrom<$std> for $name {

@@ -3,13 +3,13 @@
 /// Ending a connection.
 macro_rules! connection_methods {
     () => {
-        /// Closes one direction, or both, at once.
+        /// Shuts down reading, writing or both, at once.
         ///
-        /// With `Write` the peer reads the end of the stream after what was written. A further `Write` does nothing.
+        /// After `Write`, the peer reads what was written and then the end of the stream. A second `Write` does
+        /// nothing.
         ///
-        /// The socket remembers only its own calls, not those on a duplicate of the descriptor or before
-        /// [`from_std`](Self::from_std). If one of those has ended the writing, `Write` ends the reading too on FreeBSD
-        /// and NetBSD.
+        /// The socket remembers only calls of this method. If writing was shut down on a duplicate of the descriptor,
+        /// or before [`from_std`](Self::from_std), `Write` shuts down reading too on FreeBSD and NetBSD.
         ///
         /// # Examples
         ///
@@ -25,7 +25,7 @@ macro_rules! connection_methods {
         ///
         /// # Errors
         ///
-        /// Those of shutdown(2): `NotConnected` if the peer is gone.
+        /// Returns the errors of shutdown(2): `NotConnected` if the peer is gone.
         pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
             self.source().shutdown(how)
         }

@@ -5,7 +5,7 @@
 /// Readiness, and operations of the user's own, for a type whose addresses are `$addr`.
 macro_rules! data_methods {
     ($addr:ty) => {
-        /// The address of the peer.
+        /// Returns the address of the peer.
         ///
         /// # Examples
         ///
@@ -21,15 +21,15 @@ macro_rules! data_methods {
         ///
         /// # Errors
         ///
-        /// Those of getpeername(2): the socket is not, or no longer, connected.
+        /// Returns the errors of getpeername(2): the socket is not, or no longer, connected.
         pub fn peer_addr(&self) -> io::Result<$addr> {
             <Self as Kind>::addr(sys::socket::peer_addr(self.as_fd())?)
         }
 
-        /// Waits until a read will probably not block: there is data, or the end, or an error.
+        /// Waits until a read will probably not block: it would return data, the end or an error.
         ///
-        /// The answer can be wrong when another task reads too, or when the kernel drops a bad datagram. So try the
-        /// read, and wait again on `WouldBlock`.
+        /// The answer can be wrong if another task reads too, or if the kernel drops a bad datagram. So try the read,
+        /// and wait again on `WouldBlock`.
         ///
         /// # Examples
         ///
@@ -53,11 +53,11 @@ macro_rules! data_methods {
         ///
         /// # Errors
         ///
-        /// If the runtime has shut down, or the kernel refuses to watch the socket.
+        /// Fails if the runtime has shut down, or the kernel refuses to watch the socket.
         ///
         /// # Panics
         ///
-        /// Outside a mini runtime, unless the socket has already joined one.
+        /// Panics outside a mini runtime, unless the socket has already joined one.
         ///
         /// # Cancel safety
         ///
@@ -67,7 +67,7 @@ macro_rules! data_methods {
             future::Readable::of(Readiness::new(self.source(), site!(readable, Ready), Interest::READABLE))
         }
 
-        /// Waits until a write will probably not block. Otherwise as [`readable`](Self::readable).
+        /// Waits until a write will probably not block. The answer can be wrong; see [`readable`](Self::readable).
         ///
         /// # Examples
         ///
@@ -81,11 +81,11 @@ macro_rules! data_methods {
         ///
         /// # Errors
         ///
-        /// As [`readable`](Self::readable).
+        /// Same as [`readable`](Self::readable).
         ///
         /// # Panics
         ///
-        /// As [`readable`](Self::readable).
+        /// Same as [`readable`](Self::readable).
         ///
         /// # Cancel safety
         ///
@@ -95,11 +95,12 @@ macro_rules! data_methods {
             future::Writable::of(Readiness::new(self.source(), site!(writable, Ready), Interest::WRITABLE))
         }
 
-        /// Waits for any part of `interest`, and tells which is ready. Otherwise as [`readable`](Self::readable).
+        /// Waits until any part of `interest` is ready, and returns what is ready. See also
+        /// [`readable`](Self::readable).
         ///
-        /// What is ready stays so until an operation for it has found nothing. `ERROR` and `PRIORITY` have none but
-        /// [`try_io`](Self::try_io): with `Interest::ERROR` and a closure that returns `WouldBlock` once the error is
-        /// taken, or else each wait for it is over at once.
+        /// A direction stays ready until an operation on it returns `WouldBlock`. For `ERROR` and `PRIORITY` the only
+        /// such operation is [`try_io`](Self::try_io): for an error, call it with `Interest::ERROR` and a closure that
+        /// returns `WouldBlock` once the error is taken. Otherwise each later wait for it ends at once.
         ///
         /// # Examples
         ///
@@ -116,11 +117,11 @@ macro_rules! data_methods {
         ///
         /// # Errors
         ///
-        /// As [`readable`](Self::readable).
+        /// Same as [`readable`](Self::readable).
         ///
         /// # Panics
         ///
-        /// As [`readable`](Self::readable).
+        /// Same as [`readable`](Self::readable).
         ///
         /// # Cancel safety
         ///
@@ -130,9 +131,9 @@ macro_rules! data_methods {
             future::WaitReady::of(Readiness::new(self.source(), site!(ready, Ready), interest))
         }
 
-        /// Waits as [`readable`](Self::readable) does, as a function to poll.
+        /// Polls for readiness to read: the `poll` form of [`readable`](Self::readable).
         ///
-        /// Only the task that has polled [last](Self#polling) is woken.
+        /// Only the task that polled [last](Self#polling) is woken.
         ///
         /// # Examples
         ///
@@ -146,20 +147,20 @@ macro_rules! data_methods {
         ///
         /// # Errors
         ///
-        /// As [`readable`](Self::readable).
+        /// Same as [`readable`](Self::readable).
         ///
         /// # Panics
         ///
-        /// As [`readable`](Self::readable).
+        /// Same as [`readable`](Self::readable).
         #[track_caller]
         pub fn poll_read_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
             let wait = Wait::here(site!(poll_read_ready, Ready));
             self.source().poll_ready(cx, &wait, Interest::READABLE, None).map_ok(drop)
         }
 
-        /// Waits as [`writable`](Self::writable) does, as a function to poll.
+        /// Polls for readiness to write: the `poll` form of [`writable`](Self::writable).
         ///
-        /// Only the task that has polled [last](Self#polling) is woken.
+        /// Only the task that polled [last](Self#polling) is woken.
         ///
         /// # Examples
         ///
@@ -172,18 +173,18 @@ macro_rules! data_methods {
         ///
         /// # Errors
         ///
-        /// As [`readable`](Self::readable).
+        /// Same as [`readable`](Self::readable).
         ///
         /// # Panics
         ///
-        /// As [`readable`](Self::readable).
+        /// Same as [`readable`](Self::readable).
         #[track_caller]
         pub fn poll_write_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
             let wait = Wait::here(site!(poll_write_ready, Ready));
             self.source().poll_ready(cx, &wait, Interest::WRITABLE, None).map_ok(drop)
         }
 
-        /// Reads what has arrived, and leaves it there to be read again; returns its length, at most that of `buf`.
+        /// Reads what has arrived without removing it. Returns the number of bytes, at most the length of `buf`.
         ///
         /// # Examples
         ///
@@ -199,23 +200,23 @@ macro_rules! data_methods {
         ///
         /// # Errors
         ///
-        /// Those of recv(2). If it has to wait, as [`readable`](Self::readable).
+        /// Returns the errors of recv(2), and those of [`readable`](Self::readable) if it has to wait.
         ///
         /// # Panics
         ///
-        /// If it has to wait, as [`readable`](Self::readable).
+        /// If it has to wait, panics in the same cases as [`readable`](Self::readable).
         ///
         /// # Cancel safety
         ///
-        /// Safe: it takes no byte at all.
+        /// Safe: it removes no byte.
         #[track_caller]
         pub fn peek<'a>(&'a self, buf: &'a mut [u8]) -> future::Peek<'a> {
             future::Peek::of(Op::new(self.source(), site!(peek, Read), Peek(buf)))
         }
 
-        /// As [`peek`](Self::peek), as a function to poll.
+        /// The `poll` form of [`peek`](Self::peek).
         ///
-        /// Only the task that has polled [last](Self#polling) is woken.
+        /// Only the task that polled [last](Self#polling) is woken.
         ///
         /// # Examples
         ///
@@ -230,18 +231,18 @@ macro_rules! data_methods {
         ///
         /// # Errors
         ///
-        /// As [`peek`](Self::peek).
+        /// Same as [`peek`](Self::peek).
         ///
         /// # Panics
         ///
-        /// As [`peek`](Self::peek).
+        /// Same as [`peek`](Self::peek).
         #[track_caller]
         pub fn poll_peek(&self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
             let wait = Wait::here(site!(poll_peek, Read));
             self.source().poll_call(cx, &wait, None, &mut Peek(buf))
         }
 
-        /// As [`peek`](Self::peek), once, without waiting; `WouldBlock` if nothing has arrived.
+        /// Peeks once, without waiting, like [`peek`](Self::peek). Returns `WouldBlock` if nothing has arrived.
         ///
         /// # Examples
         ///
@@ -254,15 +255,15 @@ macro_rules! data_methods {
         ///
         /// # Errors
         ///
-        /// Those of recv(2).
+        /// Returns the errors of recv(2).
         pub fn try_peek(&self, buf: &mut [u8]) -> io::Result<usize> {
             self.source().try_call(Peek(buf))
         }
 
-        /// Runs `f`, a system call on this socket that the crate has no method for, once.
+        /// Runs `f` once: a system call on this socket that the crate has no method for.
         ///
-        /// `f` must return `WouldBlock` only if the socket said so: the readiness is then taken back. With both
-        /// directions in `interest` see [`async_io`](Self::async_io).
+        /// `f` may return `WouldBlock` only if the socket did; it clears the readiness. For an `interest` in both
+        /// directions, see [`async_io`](Self::async_io).
         ///
         /// # Examples
         ///
@@ -281,18 +282,18 @@ macro_rules! data_methods {
         ///
         /// # Errors
         ///
-        /// Those of `f`.
+        /// Returns the errors of `f`.
         pub fn try_io<R>(&self, interest: Interest, f: impl FnOnce() -> io::Result<R>) -> io::Result<R> {
             self.source().try_op(interest, |_| Ok((f()?, Left::Perhaps)))
         }
 
         /// Runs `f` until it returns something other than `WouldBlock`, waiting for `interest` in between.
         ///
-        /// `f` must return `WouldBlock` only if the socket said so.
+        /// `f` may return `WouldBlock` only if the socket did.
         ///
-        /// With both directions in `interest`, a `WouldBlock` of `f` takes both readinesses back, also that which
-        /// another task waits for: it then waits for the next event. So use both only where no other task reads or
-        /// writes.
+        /// With both directions in `interest`, a `WouldBlock` of `f` clears the readiness of both, even if another task
+        /// is waiting for one of them: that task then waits for the next event. So name both only if no other task
+        /// reads or writes.
         ///
         /// # Examples
         ///
@@ -314,11 +315,11 @@ macro_rules! data_methods {
         ///
         /// # Errors
         ///
-        /// Those of `f`, and those of [`readable`](Self::readable).
+        /// Returns the errors of `f` and of [`readable`](Self::readable).
         ///
         /// # Panics
         ///
-        /// As [`readable`](Self::readable).
+        /// Same as [`readable`](Self::readable).
         ///
         /// # Cancel safety
         ///

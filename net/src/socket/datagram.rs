@@ -24,11 +24,12 @@ macro_rules! datagram_methods {
         ///
         /// # Errors
         ///
-        /// Those of send(2), such as a message that is too long. Also if it has to wait and the runtime has shut down.
+        /// Returns the errors of send(2), such as a message that is too long. Fails if it has to wait and the runtime
+        /// has shut down.
         ///
         /// # Panics
         ///
-        /// If it has to wait outside a mini runtime, unless the socket has already joined one.
+        /// Panics if it has to wait outside a mini runtime, unless the socket has already joined one.
         ///
         /// # Cancel safety
         ///
@@ -40,8 +41,8 @@ macro_rules! datagram_methods {
 
         /// Receives one message from the connected peer, or from any sender if there is none.
         ///
-        /// Returns its length, or that of `buf` if `buf` is shorter; the rest of the message is then lost (recv(2)). 0
-        /// is a message without content.
+        /// Returns the length of the message, or of `buf` if that is shorter: then the rest of the message is lost
+        /// (recv(2)). 0 is an empty message.
         ///
         /// # Examples
         ///
@@ -56,12 +57,12 @@ macro_rules! datagram_methods {
         ///
         /// # Errors
         ///
-        /// Those of recv(2): for example, the peer refused an earlier message. Also if it has to wait and the runtime
-        /// has shut down.
+        /// Returns the errors of recv(2): for example, the peer refused an earlier message. Fails if it has to wait and
+        /// the runtime has shut down.
         ///
         /// # Panics
         ///
-        /// As [`send`](Self::send).
+        /// Same as [`send`](Self::send).
         ///
         /// # Cancel safety
         ///
@@ -71,7 +72,7 @@ macro_rules! datagram_methods {
             future::Recv::of(Op::new(self.source(), site!(recv, Read), Recv(buf)))
         }
 
-        /// As [`recv`](Self::recv), from any sender; returns the sender's address too.
+        /// Receives one message like [`recv`](Self::recv), and returns the sender's address too.
         ///
         /// # Examples
         ///
@@ -89,11 +90,11 @@ macro_rules! datagram_methods {
         ///
         /// # Errors
         ///
-        /// As [`recv`](Self::recv).
+        /// Same as [`recv`](Self::recv).
         ///
         /// # Panics
         ///
-        /// As [`send`](Self::send).
+        /// Same as [`send`](Self::send).
         ///
         /// # Cancel safety
         ///
@@ -103,7 +104,7 @@ macro_rules! datagram_methods {
             future::$recv_from::of(Op::new(self.source(), site!(recv_from, Read), RecvFrom::new(buf, 0)))
         }
 
-        /// As [`recv_from`](Self::recv_from), but the message stays there to be received again.
+        /// Receives one message like [`recv_from`](Self::recv_from), but does not remove it.
         ///
         /// # Examples
         ///
@@ -122,21 +123,21 @@ macro_rules! datagram_methods {
         ///
         /// # Errors
         ///
-        /// As [`recv`](Self::recv).
+        /// Same as [`recv`](Self::recv).
         ///
         /// # Panics
         ///
-        /// As [`send`](Self::send).
+        /// Same as [`send`](Self::send).
         ///
         /// # Cancel safety
         ///
-        /// Safe: it takes nothing.
+        /// Safe: it removes no message.
         #[track_caller]
         pub fn peek_from<'a>(&'a self, buf: &'a mut [u8]) -> future::$recv_from<'a> {
             future::$recv_from::of(Op::new(self.source(), site!(peek_from, Read), RecvFrom::new(buf, PEEK)))
         }
 
-        /// Sends once, without waiting; `WouldBlock` if there is no room.
+        /// Sends once, without waiting. Returns `WouldBlock` if there is no room.
         ///
         /// # Examples
         ///
@@ -148,12 +149,12 @@ macro_rules! datagram_methods {
         ///
         /// # Errors
         ///
-        /// Those of send(2).
+        /// Returns the errors of send(2).
         pub fn try_send(&self, buf: &[u8]) -> io::Result<usize> {
             self.source().try_call(SendCall(buf))
         }
 
-        /// Receives once, without waiting; `WouldBlock` if nothing has arrived.
+        /// Receives once, without waiting. Returns `WouldBlock` if nothing has arrived.
         ///
         /// # Examples
         ///
@@ -166,12 +167,12 @@ macro_rules! datagram_methods {
         ///
         /// # Errors
         ///
-        /// Those of recv(2).
+        /// Returns the errors of recv(2).
         pub fn try_recv(&self, buf: &mut [u8]) -> io::Result<usize> {
             self.source().try_call(Recv(buf))
         }
 
-        /// As [`try_recv`](Self::try_recv), and returns the sender's address too.
+        /// Receives once, without waiting, like [`try_recv`](Self::try_recv), and returns the sender's address too.
         ///
         /// # Examples
         ///
@@ -186,12 +187,13 @@ macro_rules! datagram_methods {
         ///
         /// # Errors
         ///
-        /// Those of recvfrom(2).
+        /// Returns the errors of recvfrom(2).
         pub fn try_recv_from(&self, buf: &mut [u8]) -> io::Result<(usize, $addr)> {
             self.source().try_call(RecvFrom::<$of>::new(buf, 0))
         }
 
-        /// As [`peek_from`](Self::peek_from), once, without waiting; `WouldBlock` if nothing has arrived.
+        /// Peeks once, without waiting, like [`peek_from`](Self::peek_from). Returns `WouldBlock` if nothing has
+        /// arrived.
         ///
         /// # Examples
         ///
@@ -206,14 +208,14 @@ macro_rules! datagram_methods {
         ///
         /// # Errors
         ///
-        /// Those of recvfrom(2).
+        /// Returns the errors of recvfrom(2).
         pub fn try_peek_from(&self, buf: &mut [u8]) -> io::Result<(usize, $addr)> {
             self.source().try_call(RecvFrom::<$of>::new(buf, PEEK))
         }
 
-        /// As [`send`](Self::send), as a function to poll.
+        /// The `poll` form of [`send`](Self::send).
         ///
-        /// Only the task that has polled [last](Self#polling) is woken.
+        /// Only the task that polled [last](Self#polling) is woken.
         ///
         /// # Examples
         ///
@@ -226,20 +228,20 @@ macro_rules! datagram_methods {
         ///
         /// # Errors
         ///
-        /// As [`send`](Self::send).
+        /// Same as [`send`](Self::send).
         ///
         /// # Panics
         ///
-        /// As [`send`](Self::send).
+        /// Same as [`send`](Self::send).
         #[track_caller]
         pub fn poll_send(&self, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
             let wait = Wait::here(site!(poll_send, Write));
             self.source().poll_call(cx, &wait, None, &mut SendCall(buf))
         }
 
-        /// As [`recv`](Self::recv), as a function to poll.
+        /// The `poll` form of [`recv`](Self::recv).
         ///
-        /// Only the task that has polled [last](Self#polling) is woken.
+        /// Only the task that polled [last](Self#polling) is woken.
         ///
         /// # Examples
         ///
@@ -254,20 +256,20 @@ macro_rules! datagram_methods {
         ///
         /// # Errors
         ///
-        /// As [`recv`](Self::recv).
+        /// Same as [`recv`](Self::recv).
         ///
         /// # Panics
         ///
-        /// As [`send`](Self::send).
+        /// Same as [`send`](Self::send).
         #[track_caller]
         pub fn poll_recv(&self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
             let wait = Wait::here(site!(poll_recv, Read));
             self.source().poll_call(cx, &wait, None, &mut Recv(buf))
         }
 
-        /// As [`recv_from`](Self::recv_from), as a function to poll.
+        /// The `poll` form of [`recv_from`](Self::recv_from).
         ///
-        /// Only the task that has polled [last](Self#polling) is woken.
+        /// Only the task that polled [last](Self#polling) is woken.
         ///
         /// # Examples
         ///
@@ -283,32 +285,32 @@ macro_rules! datagram_methods {
         ///
         /// # Errors
         ///
-        /// As [`recv`](Self::recv).
+        /// Same as [`recv`](Self::recv).
         ///
         /// # Panics
         ///
-        /// As [`send`](Self::send).
+        /// Same as [`send`](Self::send).
         #[track_caller]
         pub fn poll_recv_from(&self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<(usize, $addr)>> {
             let wait = Wait::here(site!(poll_recv_from, Read));
             self.source().poll_call(cx, &wait, None, &mut RecvFrom::<$of>::new(buf, 0))
         }
 
-        /// As [`peek_from`](Self::peek_from), as a function to poll.
+        /// The `poll` form of [`peek_from`](Self::peek_from).
         ///
-        /// Only the task that has polled [last](Self#polling) is woken.
+        /// Only the task that polled [last](Self#polling) is woken.
         ///
         /// # Examples
         ///
-        /// As with [`poll_recv_from`](Self::poll_recv_from).
+        /// See [`poll_recv_from`](Self::poll_recv_from).
         ///
         /// # Errors
         ///
-        /// As [`recv`](Self::recv).
+        /// Same as [`recv`](Self::recv).
         ///
         /// # Panics
         ///
-        /// As [`send`](Self::send).
+        /// Same as [`send`](Self::send).
         #[track_caller]
         pub fn poll_peek_from(&self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<(usize, $addr)>> {
             let wait = Wait::here(site!(poll_peek_from, Read));

@@ -1,6 +1,6 @@
 //! The options that TCP and UDP sockets share.
 //!
-//! Also the macro that makes the two functions of an option; `tcp/options` and `udp` use it too.
+//! The macro that makes the two functions of an option is here too; `tcp/options` and `udp` use it.
 //!
 //! Rejected: leaving the options to socket2's `SockRef`, which takes any of these sockets. A user of one option would
 //! have to know of that crate, and its version would be a part of ours.
@@ -18,7 +18,7 @@ macro_rules! options {
         ///
         /// # Errors
         ///
-        /// Those of getsockopt(2); `Unsupported` where the system has no such option.
+        /// Returns the errors of getsockopt(2); `Unsupported` where the system has no such option.
         pub fn $get(&self) -> io::Result<$ty> {
             let value = $raw_get(&self.sock()).and_then(|raw| raw.try_into().map_err(io::Error::other));
             value.map_err(self.refused(concat!("get `", stringify!($get), "` of")))

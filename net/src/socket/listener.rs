@@ -3,7 +3,7 @@
 /// Accepting connections of the type `$connection`, which come from an `$addr`.
 macro_rules! listener_methods {
     ($connection:ty, $addr:ty, $accept:ident) => {
-        /// Takes the next connection, and the address that it comes from.
+        /// Accepts the next connection; returns it with the address of the peer.
         ///
         /// Several tasks may accept from one listener. Connections that are gone before they can be accepted, or that
         /// have a network error, are skipped.
@@ -24,15 +24,15 @@ macro_rules! listener_methods {
         ///
         /// # Errors
         ///
-        /// Those of accept(2), with the address of the listener. None of them ends the listener. If there are too many
-        /// open files or too little memory, the connection stays in the queue, and the next `accept` tries again at
-        /// once: pause before it, or close something. `mini::net::next_connection` does that for a server; a loop of
-        /// your own asks [`raw_os_error`](crate::raw_os_error) for the number, `EMFILE` for instance. Also if it has to
-        /// wait and the runtime has shut down.
+        /// Returns the errors of accept(2), with the address of the listener. None of them ends the listener. If there
+        /// are too many open files or too little memory, the connection stays in the queue, and the next `accept` tries
+        /// again at once: pause before it, or close something. `mini::net::next_connection` does that for a server; a
+        /// loop of your own gets the number, such as `EMFILE`, from [`raw_os_error`](crate::raw_os_error). Fails if it
+        /// has to wait and the runtime has shut down.
         ///
         /// # Panics
         ///
-        /// If it has to wait outside a mini runtime, unless the listener has already joined one.
+        /// Panics if it has to wait outside a mini runtime, unless the listener has already joined one.
         ///
         /// # Cancel safety
         ///
@@ -42,9 +42,9 @@ macro_rules! listener_methods {
             future::$accept::of(Op::new(self.source(), site!(accept, Accept), Accept(PhantomData)))
         }
 
-        /// As [`accept`](Self::accept), as a function to poll.
+        /// The `poll` form of [`accept`](Self::accept).
         ///
-        /// Only the task that has polled [last](Self#polling) is woken.
+        /// Only the task that polled [last](Self#polling) is woken.
         ///
         /// # Examples
         ///
@@ -61,18 +61,18 @@ macro_rules! listener_methods {
         ///
         /// # Errors
         ///
-        /// As [`accept`](Self::accept).
+        /// Same as [`accept`](Self::accept).
         ///
         /// # Panics
         ///
-        /// As [`accept`](Self::accept).
+        /// Same as [`accept`](Self::accept).
         #[track_caller]
         pub fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<($connection, $addr)>> {
             let wait = Wait::here(site!(poll_accept, Accept));
             self.source().poll_call(cx, &wait, None, &mut Accept::<Self>(PhantomData))
         }
 
-        /// Takes a connection that is already waiting; `WouldBlock` if there is none.
+        /// Accepts a connection that is already waiting. Returns `WouldBlock` if there is none.
         ///
         /// # Examples
         ///
@@ -85,7 +85,7 @@ macro_rules! listener_methods {
         ///
         /// # Errors
         ///
-        /// As [`accept`](Self::accept), and `WouldBlock` as it is.
+        /// Returns the errors of [`accept`](Self::accept), and `WouldBlock` without a payload.
         pub fn try_accept(&self) -> io::Result<($connection, $addr)> {
             self.source().try_call(Accept::<Self>(PhantomData))
         }

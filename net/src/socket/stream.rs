@@ -5,8 +5,8 @@ macro_rules! stream_methods {
     () => {
         /// Reads what has arrived into the front of `buf`.
         ///
-        /// Returns the number of bytes, `0..=buf.len()`. 0 with a `buf` that is not empty is the end of the stream (RFC
-        /// 9293, section 3.6; read(2)). There is no time limit here.
+        /// Returns the number of bytes, `0..=buf.len()`. If `buf` is not empty, 0 is the end of the stream (RFC 9293,
+        /// section 3.6; read(2)). There is no time limit.
         ///
         /// # Examples
         ///
@@ -24,12 +24,12 @@ macro_rules! stream_methods {
         ///
         /// # Errors
         ///
-        /// Those of recv(2); `WouldBlock` and `Interrupted` are handled and never returned. Also if it has to wait and
-        /// the runtime has shut down.
+        /// Returns the errors of recv(2); `WouldBlock` and `Interrupted` are handled and never returned. Fails if it
+        /// has to wait and the runtime has shut down.
         ///
         /// # Panics
         ///
-        /// If it has to wait outside a mini runtime, unless the socket has already joined one.
+        /// Panics if it has to wait outside a mini runtime, unless the socket has already joined one.
         ///
         /// # Cancel safety
         ///
@@ -39,7 +39,7 @@ macro_rules! stream_methods {
             future::Read::of(Op::new(self.source(), site!(read, Read), Recv(buf)))
         }
 
-        /// As [`read`](Self::read), into several buffers, each filled before the next. No more than 1024 of them are
+        /// Reads like [`read`](Self::read) into several buffers, filling each before the next. At most 1024 of them are
         /// used.
         ///
         /// # Examples
@@ -59,11 +59,11 @@ macro_rules! stream_methods {
         ///
         /// # Errors
         ///
-        /// As [`read`](Self::read).
+        /// Same as [`read`](Self::read).
         ///
         /// # Panics
         ///
-        /// As [`read`](Self::read).
+        /// Same as [`read`](Self::read).
         ///
         /// # Cancel safety
         ///
@@ -90,12 +90,12 @@ macro_rules! stream_methods {
         ///
         /// # Errors
         ///
-        /// `UnexpectedEof` if the stream ends first; otherwise as [`read`](Self::read). After an error, the number of
-        /// bytes read is unknown.
+        /// Returns `UnexpectedEof` if the stream ends first, and otherwise the errors of [`read`](Self::read). After an
+        /// error, the number of bytes read is unknown.
         ///
         /// # Panics
         ///
-        /// As [`read`](Self::read).
+        /// Same as [`read`](Self::read).
         ///
         /// # Cancel safety
         ///
@@ -107,8 +107,9 @@ macro_rules! stream_methods {
 
         /// Reads to the end of the stream, and appends what it reads to `buf`.
         ///
-        /// Returns the number of bytes read. There is no limit: a peer that never stops fills the memory. Unlike the method
-        /// of the same name in `AsyncReadExt` of futures-io, it does not zero the room that it reads into.
+        /// Returns the number of bytes read. There is no limit: a peer that never stops sending fills the memory.
+        /// Unlike the method of the same name in `AsyncReadExt` of futures-io, it does not zero the room that it reads
+        /// into.
         ///
         /// # Examples
         ///
@@ -125,11 +126,11 @@ macro_rules! stream_methods {
         ///
         /// # Errors
         ///
-        /// As [`read`](Self::read). The bytes that were read before are in `buf`.
+        /// Returns the errors of [`read`](Self::read). The bytes that were read before are in `buf`.
         ///
         /// # Panics
         ///
-        /// As [`read`](Self::read).
+        /// Same as [`read`](Self::read).
         ///
         /// # Cancel safety
         ///
@@ -139,7 +140,7 @@ macro_rules! stream_methods {
             ReadToEnd::new(self.source(), site!(read_to_end, Read), buf)
         }
 
-        /// Writes from the front of `buf` what there is room for.
+        /// Writes as much of the front of `buf` as there is room for.
         ///
         /// Returns the number of bytes that the kernel took, `0..=buf.len()`. If the peer is gone, the error is
         /// `BrokenPipe` or `ConnectionReset`, never a signal.
@@ -155,11 +156,11 @@ macro_rules! stream_methods {
         ///
         /// # Errors
         ///
-        /// Those of send(2); otherwise as [`read`](Self::read).
+        /// Returns the errors of send(2), and otherwise those of [`read`](Self::read).
         ///
         /// # Panics
         ///
-        /// As [`read`](Self::read).
+        /// Same as [`read`](Self::read).
         ///
         /// # Cancel safety
         ///
@@ -169,7 +170,7 @@ macro_rules! stream_methods {
             future::Write::of(Op::new(self.source(), site!(write, Write), SendCall(buf)))
         }
 
-        /// As [`write`](Self::write), from several buffers in order. No more than 1024 of them are used.
+        /// Writes like [`write`](Self::write) from several buffers, in order. At most 1024 of them are used.
         ///
         /// # Examples
         ///
@@ -185,11 +186,11 @@ macro_rules! stream_methods {
         ///
         /// # Errors
         ///
-        /// As [`write`](Self::write).
+        /// Same as [`write`](Self::write).
         ///
         /// # Panics
         ///
-        /// As [`read`](Self::read).
+        /// Same as [`read`](Self::read).
         ///
         /// # Cancel safety
         ///
@@ -212,12 +213,12 @@ macro_rules! stream_methods {
         ///
         /// # Errors
         ///
-        /// `WriteZero` if the kernel takes nothing; otherwise as [`write`](Self::write). After an error, the number of
-        /// bytes written is unknown.
+        /// Returns `WriteZero` if the kernel takes nothing, and otherwise the errors of [`write`](Self::write). After
+        /// an error, the number of bytes written is unknown.
         ///
         /// # Panics
         ///
-        /// As [`read`](Self::read).
+        /// Same as [`read`](Self::read).
         ///
         /// # Cancel safety
         ///
@@ -227,7 +228,7 @@ macro_rules! stream_methods {
             WriteAll::new(self.source(), site!(write_all, Write), buf)
         }
 
-        /// Reads once, without waiting; `WouldBlock` if nothing has arrived.
+        /// Reads once, without waiting. Returns `WouldBlock` if nothing has arrived.
         ///
         /// # Examples
         ///
@@ -240,12 +241,12 @@ macro_rules! stream_methods {
         ///
         /// # Errors
         ///
-        /// Those of recv(2).
+        /// Returns the errors of recv(2).
         pub fn try_read(&self, buf: &mut [u8]) -> io::Result<usize> {
             self.source().try_call(Recv(buf))
         }
 
-        /// As [`try_read`](Self::try_read), into several buffers.
+        /// Reads like [`try_read`](Self::try_read) into several buffers.
         ///
         /// # Examples
         ///
@@ -261,12 +262,12 @@ macro_rules! stream_methods {
         ///
         /// # Errors
         ///
-        /// Those of recvmsg(2).
+        /// Returns the errors of recvmsg(2).
         pub fn try_read_vectored(&self, bufs: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
             self.source().try_call(RecvVectored(bufs))
         }
 
-        /// Writes once, without waiting; `WouldBlock` if there is no room.
+        /// Writes once, without waiting. Returns `WouldBlock` if there is no room.
         ///
         /// # Examples
         ///
@@ -278,12 +279,12 @@ macro_rules! stream_methods {
         ///
         /// # Errors
         ///
-        /// Those of send(2).
+        /// Returns the errors of send(2).
         pub fn try_write(&self, buf: &[u8]) -> io::Result<usize> {
             self.source().try_call(SendCall(buf))
         }
 
-        /// As [`try_write`](Self::try_write), from several buffers.
+        /// Writes like [`try_write`](Self::try_write) from several buffers.
         ///
         /// # Examples
         ///
@@ -297,7 +298,7 @@ macro_rules! stream_methods {
         ///
         /// # Errors
         ///
-        /// Those of sendmsg(2).
+        /// Returns the errors of sendmsg(2).
         pub fn try_write_vectored(&self, bufs: &[IoSlice<'_>]) -> io::Result<usize> {
             self.source().try_call(SendVectored(bufs))
         }

@@ -15,7 +15,7 @@
 //! # Rejected
 //!
 //! - The blocking pool of the runtime: its shutdown would wait for somebody to press a key.
-//! - A thread that stays: it would have to be told to go, or read what no task has asked for.
+//! - A thread that stays: it would need a request to end, or read what no task has asked for.
 
 use std::collections::VecDeque;
 use std::fs::File;

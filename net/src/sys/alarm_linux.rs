@@ -7,8 +7,8 @@
 //! an event ends took 24 µs of CPU with a timeout and 13 with an alarm, on a virtual machine (without deadline 17, as
 //! the CPU slept longer); waits that the deadline ends took as much.
 //!
-//! A waiter claims the alarm until its wait ends. Other threads wait by timeout meanwhile, and claim it when they come
-//! round.
+//! A waiter claims the alarm until its wait ends. Until then, other threads wait by timeout, and claim the alarm in a
+//! later wait.
 //!
 //! The registration is level-triggered: a thread that only looks may take the event, but not from the waiter. A thread
 //! that hears a ring and has the claim, or gets it as no thread waits, takes the ring back, so that the epoll set is

@@ -1,7 +1,7 @@
 //! File descriptors that travel with a message: `SCM_RIGHTS` in unix(7) and cmsg(3).
 //!
-//! Called by `source`. What travels is a list of entries in the kernel's layout, each a head (`cmsghdr`), a gap, its
-//! data and another gap. It is written and read here as bytes, checked against their length, without a pointer into
+//! Called by `source`. The message carries a list of entries in the kernel's layout, each a head (`cmsghdr`), a gap,
+//! its data and another gap. It is written and read here as bytes, checked against their length, without a pointer into
 //! them.
 //!
 //! The hard part is to lose no descriptor: each number that the kernel has put into a list is an open file of this

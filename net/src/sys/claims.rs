@@ -120,7 +120,7 @@ mod models {
 
     const NUMBER: RawFd = 7;
 
-    /// What the kernel has registered by the number.
+    /// The registration that the kernel has under the number.
     #[derive(Default)]
     struct Kernel(Mutex<Option<Token>>);
 

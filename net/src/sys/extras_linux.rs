@@ -1,4 +1,4 @@
-//! What only Linux and Android have: Unix socket names that are no paths (unix(7), "abstract"), and some options.
+//! Features of Linux and Android alone: Unix socket names that are no paths (unix(7), "abstract"), and some options.
 
 use std::io;
 use std::os::unix::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! What only Linux and Android have: the version for other systems.
+//! Features of Linux and Android alone: the version for other systems.
 
 use std::io;
 use std::os::unix::net::SocketAddr;

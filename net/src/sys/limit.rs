@@ -1,4 +1,4 @@
-//! How many descriptors this process may have open: `RLIMIT_NOFILE` in getrlimit(2).
+//! The number of descriptors that this process may have open: `RLIMIT_NOFILE` in getrlimit(2).
 //!
 //! Called by `error`, which names the limit where it has been reached.
 

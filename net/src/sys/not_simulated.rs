@@ -1,4 +1,4 @@
-//! What `simulated` has beside the calls, where there are no simulations.
+//! The functions of `simulated` other than the calls, for builds without simulations.
 
 use std::io;
 use std::net::IpAddr;

@@ -1,4 +1,4 @@
-//! Who is at the other end of a Unix connection: getpeereid(3), which tells no process.
+//! The peer of a Unix connection: getpeereid(3), which does not name the process.
 
 #![allow(unsafe_code)]
 

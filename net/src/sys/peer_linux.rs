@@ -1,4 +1,4 @@
-//! Who is at the other end of a Unix connection: `SO_PEERCRED` in unix(7).
+//! The peer of a Unix connection: `SO_PEERCRED` in unix(7).
 
 #![allow(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! Where a file descriptor can't be opened once more: opening `/dev/fd/0` only duplicates it.
+//! The version for systems where a file descriptor can't be opened once more: opening `/dev/fd/0` only duplicates it.
 
 use std::fs::File;
 use std::io;

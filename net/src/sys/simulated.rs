@@ -31,7 +31,7 @@ pub(crate) use system::{
     total,
 };
 
-/// Calls `f` with the simulated socket that `fd` stands for, if it does.
+/// Calls `f` with the simulated socket of `fd`, if it has one.
 #[inline]
 fn on<R>(fd: BorrowedFd<'_>, f: impl FnOnce(&mut Network, Id) -> R) -> Option<R> {
     if is_simulated() { on_simulated(fd.as_raw_fd(), f) } else { None }

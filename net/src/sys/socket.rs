@@ -1,7 +1,7 @@
 //! The raw, non-blocking socket calls: the one layer under the readiness logic.
 //!
 //! Called by `source` (data) and by the sockets (making and connecting). Each function is one system call that returns
-//! at once, with `WouldBlock` if it could not be done. In a simulation `simulated` stands before this file.
+//! at once, with `WouldBlock` if it could not be done. In a simulation, calls go through `simulated` first.
 
 #![allow(unsafe_code)]
 

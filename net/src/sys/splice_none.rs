@@ -1,4 +1,4 @@
-//! Where there is no splice(2): bytes are copied through a buffer.
+//! The version for systems without splice(2): bytes are copied through a buffer.
 
 use std::io;
 use std::os::fd::BorrowedFd;

@@ -1,4 +1,4 @@
-//! What Linux and Android tell about a thread, and let it set.
+//! The information and settings of a thread on Linux and Android.
 
 #![allow(unsafe_code)]
 

@@ -37,10 +37,10 @@ macro_rules! tcp_methods { () => {
              this is set again and again, after each read say (`TCP_QUICKACK` in tcp(7))";
     }
 
-    /// How long the kernel goes on sending after the stream is dropped (`SO_LINGER` in socket(7)).
+    /// Returns the time for which the kernel keeps sending after the stream is dropped (`SO_LINGER` in socket(7)).
     ///
-    /// `None`, the default, is as long as it takes, and nothing waits for it. With zero it does not go on: the peer's
-    /// connection is reset.
+    /// With `None`, the default, the kernel sends in the background for as long as it takes. With zero it stops at once
+    /// and resets the peer's connection.
     ///
     /// # Examples
     ///
@@ -56,15 +56,15 @@ macro_rules! tcp_methods { () => {
     ///
     /// # Errors
     ///
-    /// Those of getsockopt(2).
+    /// Returns the errors of getsockopt(2).
     pub fn linger(&self) -> io::Result<Option<Duration>> {
         self.sock().linger().map_err(self.refused("get `linger` of"))
     }
 
-    /// Sets the value of [`linger`](Self::linger), in whole seconds: a part of one counts as one, so that only zero
-    /// resets.
+    /// Sets the value of [`linger`](Self::linger), rounded up to whole seconds, so that only zero resets the
+    /// connection.
     ///
-    /// With more than zero seconds, dropping the stream blocks the thread for as long.
+    /// With more than zero seconds, dropping the stream blocks the thread, at most for that time.
     ///
     /// # Examples
     ///
@@ -72,7 +72,7 @@ macro_rules! tcp_methods { () => {
     ///
     /// # Errors
     ///
-    /// Those of setsockopt(2).
+    /// Returns the errors of setsockopt(2).
     pub fn set_linger(&self, limit: Option<Duration>) -> io::Result<()> {
         let limit = limit.map(options::whole_seconds);
         sys::socket::set_linger(self.as_fd(), limit).map_err(self.refused("set `linger` of"))

@@ -35,7 +35,7 @@ socket! {
 }
 
 impl TcpSocket {
-    /// Makes a socket for IPv4.
+    /// Creates a socket for IPv4.
     ///
     /// # Examples
     ///
@@ -43,20 +43,20 @@ impl TcpSocket {
     ///
     /// # Errors
     ///
-    /// Those of socket(2).
+    /// Returns the errors of socket(2).
     pub fn new_v4() -> io::Result<TcpSocket> {
         open(Domain::IPV4)
     }
 
-    /// Makes a socket for IPv6.
+    /// Creates a socket for IPv6.
     ///
     /// # Examples
     ///
-    /// As with [`new_v4`](TcpSocket::new_v4).
+    /// See [`new_v4`](TcpSocket::new_v4).
     ///
     /// # Errors
     ///
-    /// Those of socket(2).
+    /// Returns the errors of socket(2).
     pub fn new_v6() -> io::Result<TcpSocket> {
         open(Domain::IPV6)
     }
@@ -78,7 +78,7 @@ impl TcpSocket {
     ///
     /// # Errors
     ///
-    /// Those of fcntl(2). `Unsupported` in a simulation.
+    /// Returns the errors of fcntl(2), and `Unsupported` in a simulation.
     #[track_caller]
     pub fn from_std_stream(socket: std::net::TcpStream) -> io::Result<TcpSocket> {
         sys::refuse_real(socket.as_fd(), ("TcpSocket", "from_std_stream"))?;
@@ -93,7 +93,7 @@ impl TcpSocket {
     ///
     /// # Errors
     ///
-    /// Those of bind(2).
+    /// Returns the errors of bind(2).
     pub fn bind(&self, addr: SocketAddr) -> io::Result<()> {
         sys::socket::bind(self.as_fd(), &addr.into()).map_err(failed("bind to", addr))
     }
@@ -106,7 +106,7 @@ impl TcpSocket {
     ///
     /// # Errors
     ///
-    /// Those of listen(2).
+    /// Returns the errors of listen(2).
     pub fn listen(self, backlog: u32) -> io::Result<TcpListener> {
         if let Err(error) = sys::socket::listen(self.as_fd(), backlog) {
             let object = self.local_addr().map_or(Object::Fd(self.as_raw_fd()), Object::Address);
@@ -115,7 +115,7 @@ impl TcpSocket {
         Ok(TcpListener::adopt(self.into_fd()))
     }
 
-    /// Becomes a connection.
+    /// Connects to `addr`, and becomes a stream.
     ///
     /// # Examples
     ///
@@ -123,11 +123,11 @@ impl TcpSocket {
     ///
     /// # Errors
     ///
-    /// Those of connect(2). Also if it has to wait and the runtime has shut down.
+    /// Returns the errors of connect(2). Fails if it has to wait and the runtime has shut down.
     ///
     /// # Panics
     ///
-    /// Outside a mini runtime.
+    /// Panics outside a mini runtime.
     ///
     /// # Cancel safety
     ///

@@ -12,7 +12,7 @@ use crate::split::split_methods;
 impl TcpStream {
     /// Connects to the first address of `addr` that answers.
     ///
-    /// The addresses are tried in order, each until the system gives up on it; for a shorter limit, use a timeout.
+    /// The addresses are tried in order, each until the system gives up on it. For a shorter limit, use a timeout.
     ///
     /// # Examples
     ///
@@ -32,12 +32,12 @@ impl TcpStream {
     ///
     /// # Errors
     ///
-    /// Those of connect(2) and [`lookup_host`](crate::lookup_host): the error of the last address. Also if it has to
+    /// Returns the error of connect(2) or [`lookup_host`](crate::lookup_host) for the last address. Fails if it has to
     /// wait and the runtime has shut down.
     ///
     /// # Panics
     ///
-    /// Outside a mini runtime.
+    /// Panics outside a mini runtime.
     ///
     /// # Cancel safety
     ///

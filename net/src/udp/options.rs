@@ -25,8 +25,8 @@ macro_rules! udp_methods { () => {
              (`IPV6_MULTICAST_IF` in ipv6(7))";
     }
 
-    /// The address of the interface that IPv4 multicast messages leave by (`IP_MULTICAST_IF` in ip(7)); if it is
-    /// unspecified, the system chooses.
+    /// Returns the address of the interface that IPv4 multicast messages leave by (`IP_MULTICAST_IF` in ip(7)). If it
+    /// is unspecified, the system chooses.
     ///
     /// # Examples
     ///
@@ -42,7 +42,7 @@ macro_rules! udp_methods { () => {
     ///
     /// # Errors
     ///
-    /// Those of getsockopt(2).
+    /// Returns the errors of getsockopt(2).
     pub fn multicast_if_v4(&self) -> io::Result<Ipv4Addr> {
         self.sock().multicast_if_v4().map_err(self.refused("get `multicast_if_v4` of"))
     }
@@ -55,12 +55,13 @@ macro_rules! udp_methods { () => {
     ///
     /// # Errors
     ///
-    /// Those of setsockopt(2): `AddrNotAvailable` if no interface has that address.
+    /// Returns the errors of setsockopt(2): `AddrNotAvailable` if no interface has that address.
     pub fn set_multicast_if_v4(&self, interface: &Ipv4Addr) -> io::Result<()> {
         self.sock().set_multicast_if_v4(interface).map_err(self.refused("set `multicast_if_v4` of"))
     }
 
-    /// Joins an IPv4 multicast group, on the interface with the address `interface`, or on any if it is unspecified.
+    /// Joins an IPv4 multicast group on the interface with the address `interface`, or on one of the system's choice if
+    /// that is unspecified.
     ///
     /// # Examples
     ///
@@ -77,7 +78,7 @@ macro_rules! udp_methods { () => {
     ///
     /// # Errors
     ///
-    /// Those of setsockopt(2).
+    /// Returns the errors of setsockopt(2).
     #[track_caller]
     pub fn join_multicast_v4(&self, group: Ipv4Addr, interface: Ipv4Addr) -> io::Result<()> {
         sys::refuse_simulated(self.as_fd(), ("UdpSocket", "join_multicast_v4"), "multicast is not simulated")
@@ -93,12 +94,13 @@ macro_rules! udp_methods { () => {
     ///
     /// # Errors
     ///
-    /// Those of setsockopt(2).
+    /// Returns the errors of setsockopt(2).
     pub fn leave_multicast_v4(&self, group: Ipv4Addr, interface: Ipv4Addr) -> io::Result<()> {
         self.sock().leave_multicast_v4(&group, &interface).map_err(self.refused("leave a multicast group on"))
     }
 
-    /// Joins an IPv6 multicast group, on the interface with the index `interface`, or on any if that is 0.
+    /// Joins an IPv6 multicast group on the interface with the index `interface`, or on one of the system's choice if
+    /// that is 0.
     ///
     /// # Examples
     ///
@@ -113,7 +115,7 @@ macro_rules! udp_methods { () => {
     ///
     /// # Errors
     ///
-    /// Those of setsockopt(2).
+    /// Returns the errors of setsockopt(2).
     #[track_caller]
     pub fn join_multicast_v6(&self, group: &Ipv6Addr, interface: u32) -> io::Result<()> {
         sys::refuse_simulated(self.as_fd(), ("UdpSocket", "join_multicast_v6"), "multicast is not simulated")
@@ -129,7 +131,7 @@ macro_rules! udp_methods { () => {
     ///
     /// # Errors
     ///
-    /// Those of setsockopt(2).
+    /// Returns the errors of setsockopt(2).
     pub fn leave_multicast_v6(&self, group: &Ipv6Addr, interface: u32) -> io::Result<()> {
         self.sock().leave_multicast_v6(group, interface).map_err(self.refused("leave a multicast group on"))
     }

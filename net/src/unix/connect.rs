@@ -142,7 +142,7 @@ impl<K: SocketKind, P> Future for ConnectUnix<K, P> {
 
     /// # Panics
     ///
-    /// If it is polled again after it was ready.
+    /// Panics if it is polled again after it was ready.
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<K>> {
         let ConnectUnix { attempt, path } = self.get_mut();
         let result = ready!(attempt.poll(cx));

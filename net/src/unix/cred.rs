@@ -1,4 +1,4 @@
-//! `UCred`: who is at the other end of a Unix connection.
+//! `UCred`: the process at the other end of a Unix connection.
 
 use std::fmt;
 
@@ -8,12 +8,12 @@ use crate::sys::Peer;
 ///
 /// # Examples
 ///
-/// See there.
+/// See [`peer_cred`](crate::UnixStream::peer_cred).
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct UCred(pub(super) Peer);
 
 impl UCred {
-    /// The effective user.
+    /// Returns the id of the effective user.
     ///
     /// # Examples
     ///
@@ -22,7 +22,7 @@ impl UCred {
         self.0.uid
     }
 
-    /// The effective group.
+    /// Returns the id of the effective group.
     ///
     /// # Examples
     ///
@@ -31,7 +31,8 @@ impl UCred {
         self.0.gid
     }
 
-    /// The process, unless it has no number here, or the system does not tell (Linux and Android do).
+    /// Returns the id of the process, or `None` if it has no number here or the system does not report it (Linux and
+    /// Android do).
     ///
     /// # Examples
     ///

@@ -13,7 +13,7 @@ use crate::socket::methods::*;
 use crate::source::poll_error;
 
 impl UnixDatagram {
-    /// Binds to `path`, which must not exist, and which stays when the socket is dropped.
+    /// Binds to `path`, which must not exist. The file remains when the socket is dropped.
     ///
     /// # Examples
     ///
@@ -35,25 +35,25 @@ impl UnixDatagram {
     ///
     /// # Errors
     ///
-    /// As [`UnixListener::bind`](crate::UnixListener::bind).
+    /// Same as [`UnixListener::bind`](crate::UnixListener::bind).
     pub fn bind(path: impl AsRef<Path>) -> io::Result<UnixDatagram> {
         Ok(UnixDatagram::adopt(open_bound(Type::DGRAM, &raw_path(BIND, path.as_ref())?)?.into()))
     }
 
-    /// As [`bind`](UnixDatagram::bind), to an address, which may be an abstract name.
+    /// Binds to an address, which may be an abstract name; see [`bind`](UnixDatagram::bind).
     ///
     /// # Examples
     ///
-    /// As with [`UnixListener::bind_addr`](crate::UnixListener::bind_addr).
+    /// See [`UnixListener::bind_addr`](crate::UnixListener::bind_addr).
     ///
     /// # Errors
     ///
-    /// As [`bind`](UnixDatagram::bind).
+    /// Same as [`bind`](UnixDatagram::bind).
     pub fn bind_addr(addr: &SocketAddr) -> io::Result<UnixDatagram> {
         Ok(UnixDatagram::adopt(open_bound(Type::DGRAM, &raw_addr(BIND, addr)?)?.into()))
     }
 
-    /// Makes a socket without an address: other sockets cannot send to it, unless it connects.
+    /// Creates a socket without an address. Other sockets cannot send to it unless it connects.
     ///
     /// # Examples
     ///
@@ -61,13 +61,13 @@ impl UnixDatagram {
     ///
     /// # Errors
     ///
-    /// Those of socket(2).
+    /// Returns the errors of socket(2).
     pub fn unbound() -> io::Result<UnixDatagram> {
         let socket = open(Type::DGRAM).map_err(failed("make a Unix socket", Object::Nothing))?;
         Ok(UnixDatagram::adopt(socket.into()))
     }
 
-    /// Makes two sockets that are connected to each other.
+    /// Creates two sockets that are connected to each other.
     ///
     /// # Examples
     ///
@@ -75,12 +75,12 @@ impl UnixDatagram {
     ///
     /// # Errors
     ///
-    /// Those of socketpair(2).
+    /// Returns the errors of socketpair(2).
     pub fn pair() -> io::Result<(UnixDatagram, UnixDatagram)> {
         pair()
     }
 
-    /// Sends to, and receives from, the socket at `path` and no other.
+    /// Connects to the socket at `path`: this socket then sends to and receives from no other.
     ///
     /// # Examples
     ///
@@ -101,20 +101,20 @@ impl UnixDatagram {
     ///
     /// # Errors
     ///
-    /// Those of connect(2).
+    /// Returns the errors of connect(2).
     pub fn connect(&self, path: impl AsRef<Path>) -> io::Result<()> {
         self.connect_raw(&raw_path(CONNECT, path.as_ref())?)
     }
 
-    /// As [`connect`](UnixDatagram::connect), to an address, which may be an abstract name.
+    /// Connects to an address, which may be an abstract name; see [`connect`](UnixDatagram::connect).
     ///
     /// # Examples
     ///
-    /// As with [`UnixListener::bind_addr`](crate::UnixListener::bind_addr).
+    /// See [`UnixListener::bind_addr`](crate::UnixListener::bind_addr).
     ///
     /// # Errors
     ///
-    /// Those of connect(2).
+    /// Returns the errors of connect(2).
     pub fn connect_addr(&self, addr: &SocketAddr) -> io::Result<()> {
         self.connect_raw(&raw_addr(CONNECT, addr)?)
     }
@@ -126,7 +126,7 @@ impl UnixDatagram {
     /// Sends `buf` as one message to the socket at `path`; returns its length.
     ///
     /// If that socket's queue is full of other senders' messages, the kernel does not report when there is room, and
-    /// this socket goes on waiting. A [connected](UnixDatagram::connect) socket gets the report.
+    /// the send keeps waiting. A [connected](UnixDatagram::connect) socket gets the report.
     ///
     /// # Examples
     ///
@@ -134,12 +134,12 @@ impl UnixDatagram {
     ///
     /// # Errors
     ///
-    /// Those of sendto(2). Also if it has to wait and the runtime has shut down. A connected socket fails
+    /// Returns the errors of sendto(2). Fails if it has to wait and the runtime has shut down. A connected socket fails
     /// with `EISCONN` on every system but Linux (see [`raw_os_error`](crate::raw_os_error)).
     ///
     /// # Panics
     ///
-    /// If it has to wait outside a mini runtime, unless the socket has already joined one.
+    /// Panics if it has to wait outside a mini runtime, unless the socket has already joined one.
     ///
     /// # Cancel safety
     ///
@@ -149,19 +149,19 @@ impl UnixDatagram {
         SendTo::new(self.source(), site!(send_to, Write), buf, raw_path(SEND, path.as_ref()).into(), path)
     }
 
-    /// As [`send_to`](UnixDatagram::send_to), to an address, which may be an abstract name.
+    /// Sends `buf` as one message to an address, which may be an abstract name; see [`send_to`](UnixDatagram::send_to).
     ///
     /// # Examples
     ///
-    /// As with [`UnixListener::bind_addr`](crate::UnixListener::bind_addr).
+    /// See [`UnixListener::bind_addr`](crate::UnixListener::bind_addr).
     ///
     /// # Errors
     ///
-    /// As [`send_to`](UnixDatagram::send_to).
+    /// Same as [`send_to`](UnixDatagram::send_to).
     ///
     /// # Panics
     ///
-    /// As [`send_to`](UnixDatagram::send_to).
+    /// Same as [`send_to`](UnixDatagram::send_to).
     ///
     /// # Cancel safety
     ///
@@ -171,9 +171,9 @@ impl UnixDatagram {
         SendTo::new(self.source(), site!(send_to_addr, Write), buf, raw_addr(SEND, addr).into(), ())
     }
 
-    /// As [`send_to`](UnixDatagram::send_to), as a function to poll.
+    /// The `poll` form of [`send_to`](UnixDatagram::send_to).
     ///
-    /// Only the task that has polled [last](Self#polling) is woken.
+    /// Only the task that polled [last](Self#polling) is woken.
     ///
     /// # Examples
     ///
@@ -187,11 +187,11 @@ impl UnixDatagram {
     ///
     /// # Errors
     ///
-    /// As [`send_to`](UnixDatagram::send_to).
+    /// Same as [`send_to`](UnixDatagram::send_to).
     ///
     /// # Panics
     ///
-    /// As [`send_to`](UnixDatagram::send_to).
+    /// Same as [`send_to`](UnixDatagram::send_to).
     #[track_caller]
     pub fn poll_send_to(&self, cx: &mut Context<'_>, buf: &[u8], path: impl AsRef<Path>) -> Poll<io::Result<usize>> {
         let wait = Wait::here(site!(poll_send_to, Write));
@@ -202,7 +202,7 @@ impl UnixDatagram {
         self.source().poll_call(cx, &wait, None, &mut SendToAddr { buf, to: &to })
     }
 
-    /// Sends once, without waiting; `WouldBlock` if there is no room.
+    /// Sends once, without waiting. Returns `WouldBlock` if there is no room.
     ///
     /// # Examples
     ///
@@ -215,28 +215,28 @@ impl UnixDatagram {
     ///
     /// # Errors
     ///
-    /// Those of sendto(2).
+    /// Returns the errors of sendto(2).
     pub fn try_send_to(&self, buf: &[u8], path: impl AsRef<Path>) -> io::Result<usize> {
         let to = raw_path(SEND, path.as_ref())?;
         self.source().try_call(SendToAddr { buf, to: &to })
     }
 
-    /// As [`try_send_to`](UnixDatagram::try_send_to), to an address, which may be an abstract name.
+    /// Sends to an address, which may be an abstract name; see [`try_send_to`](UnixDatagram::try_send_to).
     ///
     /// # Examples
     ///
-    /// As with [`UnixListener::bind_addr`](crate::UnixListener::bind_addr).
+    /// See [`UnixListener::bind_addr`](crate::UnixListener::bind_addr).
     ///
     /// # Errors
     ///
-    /// Those of sendto(2).
+    /// Returns the errors of sendto(2).
     pub fn try_send_to_addr(&self, buf: &[u8], addr: &SocketAddr) -> io::Result<usize> {
         let to = raw_addr(SEND, addr)?;
         self.source().try_call(SendToAddr { buf, to: &to })
     }
 
-    /// Closes one direction, or both, at once: the peer's sends fail. A `recv` that waits here goes on waiting (Linux
-    /// tells it nothing).
+    /// Shuts down reading, writing or both, at once: the peer's sends fail. A `recv` that waits on this socket keeps
+    /// waiting, because Linux does not wake it.
     ///
     /// # Examples
     ///
@@ -253,7 +253,7 @@ impl UnixDatagram {
     ///
     /// # Errors
     ///
-    /// Those of shutdown(2).
+    /// Returns the errors of shutdown(2).
     pub fn shutdown(&self, how: std::net::Shutdown) -> io::Result<()> {
         self.source().shutdown(how)
     }

@@ -1,6 +1,6 @@
 //! Sending and receiving open files, over every Unix socket that carries data.
 //!
-//! What goes through the kernel is in `sys/ancillary`.
+//! The kernel's format is in `sys/ancillary`.
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -25,12 +25,12 @@ pub(crate) struct RecvFds<'a> {
 /// Sending and receiving descriptors.
 macro_rules! fds_methods {
     () => {
-        /// Sends what there is room for of `buf`, and with it `fds`, which the other side gets as descriptors of its
-        /// own for the same open files (`SCM_RIGHTS` in unix(7)).
+        /// Sends as much of `buf` as there is room for, and `fds` with it. The other side receives its own descriptors
+        /// for the same open files (`SCM_RIGHTS` in unix(7)).
         ///
-        /// Returns how much of `buf` was sent, `1..=buf.len()` for a stream: the descriptors have gone with the first
-        /// byte, and the rest can be [written](crate::UnixStream::write_all) as always. A message goes as a whole.
-        /// There may be up to 253 descriptors.
+        /// Returns the number of bytes sent, `1..=buf.len()` for a stream. The descriptors go with the first byte, so
+        /// the rest can be [written](crate::UnixStream::write_all) as usual. A message is sent whole. There may be up
+        /// to 253 descriptors.
         ///
         /// # Examples
         ///
@@ -55,13 +55,13 @@ macro_rules! fds_methods {
         ///
         /// # Errors
         ///
-        /// Those of sendmsg(2) and unix(7): `ETOOMANYREFS` if too many descriptors are on their way. `InvalidInput` for
-        /// more than 253, and for descriptors without a byte on a stream, where they would not arrive. Also if it has
-        /// to wait and the runtime has shut down.
+        /// Returns the errors of sendmsg(2) and unix(7): `ETOOMANYREFS` if too many descriptors are in flight. Returns
+        /// `InvalidInput` for more than 253 descriptors, and for descriptors without a byte on a stream, where they
+        /// would not arrive. Fails if it has to wait and the runtime has shut down.
         ///
         /// # Panics
         ///
-        /// If it has to wait outside a mini runtime, unless the socket has already joined one.
+        /// Panics if it has to wait outside a mini runtime, unless the socket has already joined one.
         ///
         /// # Cancel safety
         ///
@@ -75,8 +75,9 @@ macro_rules! fds_methods {
         /// 253.
         ///
         /// Returns the number of bytes, as [`read`](crate::UnixStream::read) and [`recv`](crate::UnixDatagram::recv)
-        /// do, and the descriptors, which no child process inherits. What was sent with several calls comes with
-        /// several; bytes may come without descriptors. A plain read drops the descriptors of what it reads.
+        /// do, and the descriptors, which no child process inherits. The descriptors of several sends take several
+        /// receives, and bytes may arrive without descriptors. A plain read drops the descriptors that come with its
+        /// bytes.
         ///
         /// # Examples
         ///
@@ -84,13 +85,13 @@ macro_rules! fds_methods {
         ///
         /// # Errors
         ///
-        /// Those of recvmsg(2). `InvalidData` if there were more than `max`, or more than this process may open: then
-        /// all of them are closed and the bytes are lost, so what follows on a stream may make no sense. Also if it has
-        /// to wait and the runtime has shut down.
+        /// Returns the errors of recvmsg(2). Returns `InvalidData` if there were more than `max`, or more than this
+        /// process may open. Then all of them are closed and the bytes are lost, so the rest of a stream may make no
+        /// sense. Fails if it has to wait and the runtime has shut down.
         ///
         /// # Panics
         ///
-        /// As [`send_fds`](Self::send_fds).
+        /// Same as [`send_fds`](Self::send_fds).
         ///
         /// # Cancel safety
         ///
@@ -100,7 +101,7 @@ macro_rules! fds_methods {
             future::RecvFds::of(Op::new(self.source(), site!(recv_fds, Read), RecvFds::new(buf, max)))
         }
 
-        /// As [`send_fds`](Self::send_fds), once, without waiting; `WouldBlock` if there is no room.
+        /// Sends once, without waiting, like [`send_fds`](Self::send_fds). Returns `WouldBlock` if there is no room.
         ///
         /// # Examples
         ///
@@ -116,12 +117,13 @@ macro_rules! fds_methods {
         ///
         /// # Errors
         ///
-        /// As [`send_fds`](Self::send_fds).
+        /// Same as [`send_fds`](Self::send_fds).
         pub fn try_send_fds(&self, buf: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<usize> {
             self.source().try_call(SendFds::new(buf, fds))
         }
 
-        /// As [`recv_fds`](Self::recv_fds), once, without waiting; `WouldBlock` if nothing has arrived.
+        /// Receives once, without waiting, like [`recv_fds`](Self::recv_fds). Returns `WouldBlock` if nothing has
+        /// arrived.
         ///
         /// # Examples
         ///
@@ -129,7 +131,7 @@ macro_rules! fds_methods {
         ///
         /// # Errors
         ///
-        /// As [`recv_fds`](Self::recv_fds).
+        /// Same as [`recv_fds`](Self::recv_fds).
         pub fn try_recv_fds(&self, buf: &mut [u8], max: usize) -> io::Result<(usize, Vec<OwnedFd>)> {
             self.source().try_call(RecvFds::new(buf, max))
         }

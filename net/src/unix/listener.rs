@@ -14,7 +14,7 @@ use crate::tcp::BACKLOG;
 /// Listening at a path or an address.
 macro_rules! unix_listener_methods {
     () => {
-        /// Listens at `path`, which must not exist, and which stays when the listener is dropped. On Linux a path that
+        /// Listens at `path`, which must not exist. The file remains when the listener is dropped. On Linux a path that
         /// begins with a zero byte, such as `"\0name"`, is an abstract name (unix(7)), which is no file.
         ///
         /// # Examples
@@ -23,8 +23,8 @@ macro_rules! unix_listener_methods {
         ///
         /// # Errors
         ///
-        /// Those of bind(2): `AddrInUse` if there is something at `path`. `InvalidInput` if `path` is empty or too long
-        /// (about 100 bytes, unix(7)).
+        /// Returns the errors of bind(2), such as `AddrInUse` if `path` exists, and `InvalidInput` if `path` is empty
+        /// or too long (about 100 bytes, unix(7)).
         pub fn bind(path: impl AsRef<Path>) -> io::Result<Self> {
             listener::bind(raw_path(BIND, path.as_ref())?)
         }
@@ -49,7 +49,7 @@ macro_rules! unix_listener_methods {
         ///
         /// # Errors
         ///
-        /// As [`bind`](Self::bind).
+        /// Same as [`bind`](Self::bind).
         pub fn bind_addr(addr: &SocketAddr) -> io::Result<Self> {
             listener::bind(raw_addr(BIND, addr)?)
         }

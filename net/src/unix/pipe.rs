@@ -1,6 +1,6 @@
-//! Pipes: within a process, to another one, and by a path (pipe(7), fifo(7)).
+//! Pipes within a process, to another process, and by a path (pipe(7), fifo(7)).
 //!
-//! [`pipe()`](pipe()) makes both ends of one; [`OpenOptions`] opens an end of a FIFO by its path.
+//! [`pipe()`](pipe()) creates both ends of a pipe; [`OpenOptions`] opens an end of a FIFO by its path.
 //!
 //! # Examples
 //!
@@ -31,8 +31,8 @@ mod sender;
 pub use receiver::Receiver;
 pub use sender::Sender;
 
-/// Makes a pipe: what is written to its sender comes out of its receiver. It is a stream: with `O_DIRECT` set, so that
-/// it carries packets (pipe(2)), a read may wait though there is one.
+/// Creates a pipe: bytes written to its sender come out of its receiver. A pipe is a stream of bytes. If `O_DIRECT`
+/// makes it carry packets (pipe(2)), a read may wait although a packet is there.
 ///
 /// # Examples
 ///
@@ -51,7 +51,7 @@ pub use sender::Sender;
 ///
 /// # Errors
 ///
-/// Those of pipe(2).
+/// Returns the errors of pipe(2).
 pub fn pipe() -> io::Result<(Sender, Receiver)> {
     let (reader, writer) = open_both().map_err(failed("make a pipe", Object::Nothing))?;
     let receiver = Receiver(Source::new(reader.into(), Rule::Stream));
@@ -66,7 +66,7 @@ fn open_both() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok((reader, writer))
 }
 
-/// How to open a FIFO by its path.
+/// Options for opening a FIFO by its path.
 ///
 /// # Examples
 ///
@@ -90,7 +90,7 @@ pub struct OpenOptions {
 }
 
 impl OpenOptions {
-    /// One direction, and only what is a FIFO.
+    /// Creates the default options: one direction, and an error if the file is not a FIFO.
     ///
     /// # Examples
     ///
@@ -99,22 +99,22 @@ impl OpenOptions {
         OpenOptions::default()
     }
 
-    /// Whether to open it for both directions, though only one is used. A receiver then never comes to an end, and a
-    /// sender needs no reader. Linux does that; POSIX does not define it.
+    /// Enables opening the FIFO for both directions, though only one is used. A receiver then never reaches the end,
+    /// and a sender needs no reader. Linux supports this; POSIX does not define it.
     ///
     /// # Examples
     ///
-    /// As with [`OpenOptions`].
+    /// See [`OpenOptions`].
     pub fn read_write(&mut self, value: bool) -> &mut OpenOptions {
         self.read_write = value;
         self
     }
 
-    /// Whether to open any file, without checking that it is a FIFO.
+    /// Enables opening any file, without checking that it is a FIFO.
     ///
     /// # Examples
     ///
-    /// As with [`OpenOptions`].
+    /// See [`OpenOptions`].
     pub fn unchecked(&mut self, value: bool) -> &mut OpenOptions {
         self.unchecked = value;
         self
@@ -130,7 +130,7 @@ impl OpenOptions {
     ///
     /// # Errors
     ///
-    /// Those of open(2); `InvalidInput` if it is no FIFO.
+    /// Returns the errors of open(2), and `InvalidInput` if the file is not a FIFO.
     pub fn open_receiver(&self, path: impl AsRef<Path>) -> io::Result<Receiver> {
         let path = path.as_ref();
         let file =
@@ -142,12 +142,12 @@ impl OpenOptions {
     ///
     /// # Examples
     ///
-    /// As with [`OpenOptions`].
+    /// See [`OpenOptions`].
     ///
     /// # Errors
     ///
-    /// Those of open(2): `ENXIO` (see [`raw_os_error`](crate::raw_os_error)) if nobody has opened it for reading, which
-    /// can be tried again later. `InvalidInput` if it is no FIFO.
+    /// Returns the errors of open(2): `ENXIO` (see [`raw_os_error`](crate::raw_os_error)) if no process has it open for
+    /// reading; try again later. Returns `InvalidInput` if the file is not a FIFO.
     pub fn open_sender(&self, path: impl AsRef<Path>) -> io::Result<Sender> {
         let path = path.as_ref();
         let file =
@@ -202,7 +202,7 @@ fn invalid(text: String) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, text)
 }
 
-/// What both ends have: how they come and go, and their readiness.
+/// The methods of both ends: conversions and readiness.
 macro_rules! end {
     ($end:ident, $rule:ident, $check:path) => {
         impl $end {
@@ -220,12 +220,13 @@ macro_rules! end {
             ///
             /// # Errors
             ///
-            /// `InvalidInput` if it is no pipe, or not open for this direction; those of fcntl(2).
+            /// Returns `InvalidInput` if the file is not a pipe or not open for this direction, and the errors of
+            /// fcntl(2).
             pub fn from_file(file: File) -> io::Result<Self> {
                 Ok(Self(Source::new($check(file)?, Rule::$rule)))
             }
 
-            /// As [`from_file`](Self::from_file), for a descriptor, such as one from another process.
+            /// Takes over a descriptor, such as one from another process, like [`from_file`](Self::from_file).
             ///
             /// # Examples
             ///
@@ -243,39 +244,12 @@ macro_rules! end {
             ///
             /// # Errors
             ///
-            /// As [`from_file`](Self::from_file).
+            /// Same as [`from_file`](Self::from_file).
             pub fn from_owned_fd(fd: OwnedFd) -> io::Result<Self> {
                 Self::from_file(fd.into())
             }
 
-            /// As [`from_file`](Self::from_file), without checking the file.
-            ///
-            /// # Examples
-            ///
-            /// As with [`from_owned_fd`](Self::from_owned_fd).
-            ///
-            /// # Errors
-            ///
-            /// Those of fcntl(2).
-            pub fn from_file_unchecked(file: File) -> io::Result<Self> {
-                set_nonblocking(&file)?;
-                Ok(Self(Source::new(file, Rule::$rule)))
-            }
-
-            /// As [`from_file_unchecked`](Self::from_file_unchecked), for a descriptor.
-            ///
-            /// # Examples
-            ///
-            /// As with [`from_owned_fd`](Self::from_owned_fd).
-            ///
-            /// # Errors
-            ///
-            /// Those of fcntl(2).
-            pub fn from_owned_fd_unchecked(fd: OwnedFd) -> io::Result<Self> {
-                Self::from_file_unchecked(fd.into())
-            }
-
-            /// Leaves the runtime and becomes a descriptor that blocks: to give to a child process, for example.
+            /// Takes over an open file like [`from_file`](Self::from_file), without checking it.
             ///
             /// # Examples
             ///
@@ -283,23 +257,50 @@ macro_rules! end {
             ///
             /// # Errors
             ///
-            /// Those of fcntl(2); after an error the pipe's end is closed.
+            /// Returns the errors of fcntl(2).
+            pub fn from_file_unchecked(file: File) -> io::Result<Self> {
+                set_nonblocking(&file)?;
+                Ok(Self(Source::new(file, Rule::$rule)))
+            }
+
+            /// Takes over a descriptor like [`from_owned_fd`](Self::from_owned_fd), without checking it.
+            ///
+            /// # Examples
+            ///
+            /// See [`from_owned_fd`](Self::from_owned_fd).
+            ///
+            /// # Errors
+            ///
+            /// Returns the errors of fcntl(2).
+            pub fn from_owned_fd_unchecked(fd: OwnedFd) -> io::Result<Self> {
+                Self::from_file_unchecked(fd.into())
+            }
+
+            /// Leaves the runtime and becomes a blocking descriptor, to give to a child process for example.
+            ///
+            /// # Examples
+            ///
+            /// See [`from_owned_fd`](Self::from_owned_fd).
+            ///
+            /// # Errors
+            ///
+            /// Returns the errors of fcntl(2); after an error the pipe's end is closed.
             pub fn into_blocking_fd(self) -> io::Result<OwnedFd> {
                 let fd = self.into_nonblocking_fd();
                 set_blocking(&fd)?;
                 Ok(fd)
             }
 
-            /// Leaves the runtime and becomes a descriptor that does not block.
+            /// Leaves the runtime and becomes a non-blocking descriptor.
             ///
             /// # Examples
             ///
-            /// As with [`from_owned_fd`](Self::from_owned_fd).
+            /// See [`from_owned_fd`](Self::from_owned_fd).
             pub fn into_nonblocking_fd(self) -> OwnedFd {
                 self.0.into_io().into()
             }
 
-            /// Waits for any part of `interest`, and tells which is ready.
+            /// Waits until any part of `interest` is ready, and returns what is ready.
             ///
             /// # Examples
             ///
@@ -317,11 +318,11 @@ macro_rules! end {
             ///
             /// # Errors
             ///
-            /// If the runtime has shut down, or the kernel refuses to watch the pipe.
+            /// Fails if the runtime has shut down, or the kernel refuses to watch the pipe.
             ///
             /// # Panics
             ///
-            /// Outside a mini runtime, unless the pipe has already joined one.
+            /// Panics outside a mini runtime, unless the pipe has already joined one.
             ///
             /// # Cancel safety
             ///

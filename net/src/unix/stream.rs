@@ -16,12 +16,12 @@ macro_rules! unix_connection_methods {
         ///
         /// # Errors
         ///
-        /// Those of connect(2): `NotFound` if there is nothing at `path`, `ConnectionRefused` if nobody listens. Also
-        /// if it has to wait and the runtime has shut down.
+        /// Returns the errors of connect(2): `NotFound` if there is nothing at `path`, `ConnectionRefused` if no socket
+        /// listens there. Fails if it has to wait and the runtime has shut down.
         ///
         /// # Panics
         ///
-        /// Outside a mini runtime.
+        /// Panics outside a mini runtime.
         ///
         /// # Cancel safety
         ///
@@ -31,7 +31,7 @@ macro_rules! unix_connection_methods {
             ConnectUnix::new(raw_path(CONNECT, path.as_ref()), path, site!(connect, Connect))
         }
 
-        /// As [`connect`](Self::connect), to an address, which may be an abstract name.
+        /// Connects to a listener at an address, which may be an abstract name; see [`connect`](Self::connect).
         ///
         /// # Examples
         ///
@@ -39,11 +39,11 @@ macro_rules! unix_connection_methods {
         ///
         /// # Errors
         ///
-        /// As [`connect`](Self::connect).
+        /// Same as [`connect`](Self::connect).
         ///
         /// # Panics
         ///
-        /// As [`connect`](Self::connect).
+        /// Same as [`connect`](Self::connect).
         ///
         /// # Cancel safety
         ///
@@ -53,7 +53,7 @@ macro_rules! unix_connection_methods {
             ConnectUnix::new(raw_addr(CONNECT, addr), (), site!(connect_addr, Connect))
         }
 
-        /// Makes two sockets that are connected to each other.
+        /// Creates two sockets that are connected to each other.
         ///
         /// # Examples
         ///
@@ -61,12 +61,13 @@ macro_rules! unix_connection_methods {
         ///
         /// # Errors
         ///
-        /// Those of socketpair(2).
+        /// Returns the errors of socketpair(2).
         pub fn pair() -> io::Result<(Self, Self)> {
             pair()
         }
 
-        /// The credentials that the peer had when the connection was made (`SO_PEERCRED` in unix(7), getpeereid(3)).
+        /// Returns the credentials that the peer had when the connection was made (`SO_PEERCRED` in unix(7),
+        /// getpeereid(3)).
         ///
         /// # Examples
         ///
@@ -79,7 +80,7 @@ macro_rules! unix_connection_methods {
         ///
         /// # Errors
         ///
-        /// Those of getsockopt(2).
+        /// Returns the errors of getsockopt(2).
         pub fn peer_cred(&self) -> io::Result<UCred> {
             sys::peer(self.as_fd()).map(UCred)
         }

@@ -1,4 +1,4 @@
-//! What a table promises to successive tenants of a place, under loom.
+//! The promises of a table to successive tenants of a place, under loom.
 
 use loom::sync::Arc;
 use loom::thread;

@@ -26,9 +26,9 @@ end!(Receiver, Fifo, check_receiver);
 impl Receiver {
     /// Reads what has arrived into the front of `buf`.
     ///
-    /// Returns the number of bytes, `0..=buf.len()`. 0 with a `buf` that is not empty is the end: no process has the
-    /// other end open for writing. A FIFO may get another writer later, so it can be read again. Before the first
-    /// writer comes, this waits.
+    /// Returns the number of bytes, `0..=buf.len()`. If `buf` is not empty, 0 is the end: no process has the other end
+    /// open for writing. A FIFO may get another writer later, so it can be read again. Before the first writer opens
+    /// the FIFO, the read waits.
     ///
     /// # Examples
     ///
@@ -36,13 +36,13 @@ impl Receiver {
     ///
     /// # Errors
     ///
-    /// Those of read(2); `WouldBlock` and `Interrupted` are handled and never returned. Also if it has to wait and the
-    /// runtime has shut down.
+    /// Returns the errors of read(2); `WouldBlock` and `Interrupted` are handled and never returned. Fails if it has to
+    /// wait and the runtime has shut down.
     ///
     /// # Panics
     ///
-    /// If it has to wait outside a mini runtime, unless the pipe has already joined one. An end that was not made by
-    /// [`pipe`](super::pipe()) waits first.
+    /// Panics if it has to wait outside a mini runtime, unless the pipe has already joined one. An end that was not
+    /// made by [`pipe`](super::pipe()) waits first.
     ///
     /// # Cancel safety
     ///
@@ -52,20 +52,20 @@ impl Receiver {
         future::Read::of(Op::new(self.source(), site!(read, Read), Recv(buf)))
     }
 
-    /// As [`read`](Receiver::read), into several buffers, each filled before the next. No more than 1024 of them are
+    /// Reads like [`read`](Receiver::read) into several buffers, filling each before the next. At most 1024 of them are
     /// used.
     ///
     /// # Examples
     ///
-    /// As with [`UnixStream::read_vectored`](crate::UnixStream::read_vectored).
+    /// See [`UnixStream::read_vectored`](crate::UnixStream::read_vectored).
     ///
     /// # Errors
     ///
-    /// As [`read`](Receiver::read).
+    /// Same as [`read`](Receiver::read).
     ///
     /// # Panics
     ///
-    /// As [`read`](Receiver::read).
+    /// Same as [`read`](Receiver::read).
     ///
     /// # Cancel safety
     ///
@@ -92,12 +92,12 @@ impl Receiver {
     ///
     /// # Errors
     ///
-    /// `UnexpectedEof` if the end comes first; otherwise as [`read`](Receiver::read). After an error, the number of
-    /// bytes read is unknown.
+    /// Returns `UnexpectedEof` if the end comes first, and otherwise the errors of [`read`](Receiver::read). After an
+    /// error, the number of bytes read is unknown.
     ///
     /// # Panics
     ///
-    /// As [`read`](Receiver::read).
+    /// Same as [`read`](Receiver::read).
     ///
     /// # Cancel safety
     ///
@@ -109,8 +109,8 @@ impl Receiver {
 
     /// Reads to the end of the stream, and appends what it reads to `buf`.
     ///
-    /// Returns the number of bytes read. There is no limit: a peer that never stops fills the memory. Unlike the method
-    /// of the same name in `AsyncReadExt` of futures-io, it does not zero the room that it reads into.
+    /// Returns the number of bytes read. There is no limit: a peer that never stops sending fills the memory. Unlike
+    /// the method of the same name in `AsyncReadExt` of futures-io, it does not zero the room that it reads into.
     ///
     /// # Examples
     ///
@@ -127,11 +127,11 @@ impl Receiver {
     ///
     /// # Errors
     ///
-    /// As [`read`](Receiver::read). The bytes that were read before are in `buf`.
+    /// Returns the errors of [`read`](Receiver::read). The bytes that were read before are in `buf`.
     ///
     /// # Panics
     ///
-    /// As [`read`](Receiver::read).
+    /// Same as [`read`](Receiver::read).
     ///
     /// # Cancel safety
     ///
@@ -141,7 +141,8 @@ impl Receiver {
         ReadToEnd::new(self.source(), site!(read_to_end, Read), buf)
     }
 
-    /// Reads once, without waiting; `WouldBlock` if nothing has arrived. 0 may also mean that no writer has come yet.
+    /// Reads once, without waiting. Returns `WouldBlock` if nothing has arrived. 0 may also mean that no writer has
+    /// come yet.
     ///
     /// # Examples
     ///
@@ -154,25 +155,26 @@ impl Receiver {
     ///
     /// # Errors
     ///
-    /// Those of read(2).
+    /// Returns the errors of read(2).
     pub fn try_read(&self, buf: &mut [u8]) -> io::Result<usize> {
         self.source().try_call(Recv(buf))
     }
 
-    /// As [`try_read`](Receiver::try_read), into several buffers.
+    /// Reads like [`try_read`](Receiver::try_read) into several buffers.
     ///
     /// # Examples
     ///
-    /// As with [`UnixStream::try_read_vectored`](crate::UnixStream::try_read_vectored).
+    /// See [`UnixStream::try_read_vectored`](crate::UnixStream::try_read_vectored).
     ///
     /// # Errors
     ///
-    /// Those of readv(2).
+    /// Returns the errors of readv(2).
     pub fn try_read_vectored(&self, bufs: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
         self.source().try_call(RecvVectored(bufs))
     }
 
-    /// Waits until a read will probably not block: there is data, or the end. Otherwise as [`ready`](Receiver::ready).
+    /// Waits until a read will probably not block: it would return data or the end. See also
+    /// [`ready`](Receiver::ready).
     ///
     /// # Examples
     ///
@@ -187,11 +189,11 @@ impl Receiver {
     ///
     /// # Errors
     ///
-    /// As [`ready`](Receiver::ready).
+    /// Same as [`ready`](Receiver::ready).
     ///
     /// # Panics
     ///
-    /// As [`ready`](Receiver::ready).
+    /// Same as [`ready`](Receiver::ready).
     ///
     /// # Cancel safety
     ///
@@ -201,22 +203,21 @@ impl Receiver {
         future::Readable::of(Readiness::new(self.source(), site!(readable, Ready), Interest::READABLE))
     }
 
-    /// As [`readable`](Receiver::readable), as a function to poll.
+    /// The `poll` form of [`readable`](Receiver::readable).
     ///
-    /// Of the tasks that wait by this method and by those of the I/O traits, only the one that has polled last is
-    /// woken.
+    /// This method and those of the I/O traits share one place for a task: only the last one to poll is woken.
     ///
     /// # Examples
     ///
-    /// As with [`UnixStream::poll_read_ready`](crate::UnixStream::poll_read_ready).
+    /// See [`UnixStream::poll_read_ready`](crate::UnixStream::poll_read_ready).
     ///
     /// # Errors
     ///
-    /// As [`ready`](Receiver::ready).
+    /// Same as [`ready`](Receiver::ready).
     ///
     /// # Panics
     ///
-    /// As [`ready`](Receiver::ready).
+    /// Same as [`ready`](Receiver::ready).
     #[track_caller]
     pub fn poll_read_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let wait = Wait::here(site!(poll_read_ready, Ready));

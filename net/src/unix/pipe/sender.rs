@@ -16,8 +16,8 @@ use crate::source::{Rule, Source, Wait};
 
 /// The writing end of a pipe.
 ///
-/// Writing to a pipe without a reader gives the error `BrokenPipe`, and the signal `SIGPIPE`, which Rust programs
-/// ignore unless told otherwise.
+/// Writing to a pipe without a reader returns the error `BrokenPipe` and raises the signal `SIGPIPE`, which Rust
+/// programs ignore by default.
 ///
 /// # Examples
 ///
@@ -27,9 +27,10 @@ pub struct Sender(pub(super) Source<File>);
 end!(Sender, Stream, check_sender);
 
 impl Sender {
-    /// Writes from the front of `buf` what there is room for; returns how much that is.
+    /// Writes as much of the front of `buf` as there is room for. Returns the number of bytes.
     ///
-    /// Up to 4096 bytes (`PIPE_BUF` in pipe(7)) go as a whole, not mixed with what others write to the same pipe.
+    /// Up to 4096 bytes (`PIPE_BUF` in pipe(7)) are written as a whole, not mixed with the writes of others to the same
+    /// pipe.
     ///
     /// # Examples
     ///
@@ -42,12 +43,12 @@ impl Sender {
     ///
     /// # Errors
     ///
-    /// Those of write(2): `BrokenPipe` if nobody has the other end open. Also if it has to wait and the runtime has
-    /// shut down.
+    /// Returns the errors of write(2): `BrokenPipe` if no process has the other end open. Fails if it has to wait and
+    /// the runtime has shut down.
     ///
     /// # Panics
     ///
-    /// If it has to wait outside a mini runtime, unless the pipe has already joined one.
+    /// Panics if it has to wait outside a mini runtime, unless the pipe has already joined one.
     ///
     /// # Cancel safety
     ///
@@ -57,19 +58,19 @@ impl Sender {
         future::Write::of(Op::new(self.source(), site!(write, Write), Send(buf)))
     }
 
-    /// As [`write`](Sender::write), from several buffers in order. No more than 1024 of them are used.
+    /// Writes like [`write`](Sender::write) from several buffers, in order. At most 1024 of them are used.
     ///
     /// # Examples
     ///
-    /// As with [`UnixStream::write_vectored`](crate::UnixStream::write_vectored).
+    /// See [`UnixStream::write_vectored`](crate::UnixStream::write_vectored).
     ///
     /// # Errors
     ///
-    /// As [`write`](Sender::write).
+    /// Same as [`write`](Sender::write).
     ///
     /// # Panics
     ///
-    /// As [`write`](Sender::write).
+    /// Same as [`write`](Sender::write).
     ///
     /// # Cancel safety
     ///
@@ -87,12 +88,12 @@ impl Sender {
     ///
     /// # Errors
     ///
-    /// `WriteZero` if the kernel takes nothing; otherwise as [`write`](Sender::write). After an error, the number of
-    /// bytes written is unknown.
+    /// Returns `WriteZero` if the kernel takes nothing, and otherwise the errors of [`write`](Sender::write). After an
+    /// error, the number of bytes written is unknown.
     ///
     /// # Panics
     ///
-    /// As [`write`](Sender::write).
+    /// Same as [`write`](Sender::write).
     ///
     /// # Cancel safety
     ///
@@ -102,7 +103,7 @@ impl Sender {
         WriteAll::new(self.source(), site!(write_all, Write), buf)
     }
 
-    /// Writes once, without waiting; `WouldBlock` if there is no room.
+    /// Writes once, without waiting. Returns `WouldBlock` if there is no room.
     ///
     /// # Examples
     ///
@@ -114,26 +115,25 @@ impl Sender {
     ///
     /// # Errors
     ///
-    /// Those of write(2).
+    /// Returns the errors of write(2).
     pub fn try_write(&self, buf: &[u8]) -> io::Result<usize> {
         self.source().try_call(Send(buf))
     }
 
-    /// As [`try_write`](Sender::try_write), from several buffers.
+    /// Writes like [`try_write`](Sender::try_write) from several buffers.
     ///
     /// # Examples
     ///
-    /// As with [`UnixStream::try_write_vectored`](crate::UnixStream::try_write_vectored).
+    /// See [`UnixStream::try_write_vectored`](crate::UnixStream::try_write_vectored).
     ///
     /// # Errors
     ///
-    /// Those of writev(2).
+    /// Returns the errors of writev(2).
     pub fn try_write_vectored(&self, bufs: &[IoSlice<'_>]) -> io::Result<usize> {
         self.source().try_call(SendVectored(bufs))
     }
 
-    /// Waits until a write will probably not block: there is room, or nobody reads. Otherwise as
-    /// [`ready`](Sender::ready).
+    /// Waits until a write will probably not block: there is room, or no reader. See also [`ready`](Sender::ready).
     ///
     /// # Examples
     ///
@@ -147,11 +147,11 @@ impl Sender {
     ///
     /// # Errors
     ///
-    /// As [`ready`](Sender::ready).
+    /// Same as [`ready`](Sender::ready).
     ///
     /// # Panics
     ///
-    /// As [`ready`](Sender::ready).
+    /// Same as [`ready`](Sender::ready).
     ///
     /// # Cancel safety
     ///
@@ -161,22 +161,21 @@ impl Sender {
         future::Writable::of(Readiness::new(self.source(), site!(writable, Ready), Interest::WRITABLE))
     }
 
-    /// As [`writable`](Sender::writable), as a function to poll.
+    /// The `poll` form of [`writable`](Sender::writable).
     ///
-    /// Of the tasks that wait by this method and by those of the I/O traits, only the one that has polled last is
-    /// woken.
+    /// This method and those of the I/O traits share one place for a task: only the last one to poll is woken.
     ///
     /// # Examples
     ///
-    /// As with [`UnixStream::poll_write_ready`](crate::UnixStream::poll_write_ready).
+    /// See [`UnixStream::poll_write_ready`](crate::UnixStream::poll_write_ready).
     ///
     /// # Errors
     ///
-    /// As [`ready`](Sender::ready).
+    /// Same as [`ready`](Sender::ready).
     ///
     /// # Panics
     ///
-    /// As [`ready`](Sender::ready).
+    /// Same as [`ready`](Sender::ready).
     #[track_caller]
     pub fn poll_write_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let wait = Wait::here(site!(poll_write_ready, Ready));
