@@ -128,7 +128,7 @@ impl Reactor {
     ///
     /// # Panics
     ///
-    /// In a child of fork(2), if the reactor was made before.
+    /// Panics in a child of fork(2), if the reactor was made before the fork.
     pub fn turn(&self, events: &mut Events, timeout: Option<Duration>) -> io::Result<usize> {
         self.0.process.check("Reactor::turn");
         match self.0.poller.wait(&mut events.events, timeout) {

@@ -48,7 +48,7 @@ impl Resolve {
 
     /// # Panics
     ///
-    /// For a name, outside a mini runtime; and if it is polled again after it was ready.
+    /// Panics outside a mini runtime if the host is a name, and if it is polled again after it was ready.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Addrs>> {
         loop {
             match std::mem::replace(&mut self.state, State::Done) {

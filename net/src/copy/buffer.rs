@@ -46,7 +46,7 @@ impl Buffer {
     ///
     /// # Panics
     ///
-    /// If `length` is larger than the buffer.
+    /// Panics if `length` is larger than the buffer.
     pub(super) fn filled(&mut self, length: usize) -> bool {
         assert!(length <= self.bytes.len(), "the reader claims to have read more than there was room for");
         (self.start, self.end) = (0, length);
@@ -62,7 +62,7 @@ impl Buffer {
     ///
     /// # Panics
     ///
-    /// If `length` is larger than the rest.
+    /// Panics if `length` is larger than the rest.
     pub(super) fn written(&mut self, length: usize) -> io::Result<usize> {
         assert!(length <= self.rest().len(), "the writer claims to have written more than it was given");
         self.start += length;

@@ -37,7 +37,7 @@ macro_rules! options {
         ///
         /// # Errors
         ///
-        /// Those of setsockopt(2); `Unsupported` where the system has no such option.
+        /// Returns the errors of setsockopt(2); `Unsupported` where the system has no such option.
         pub fn $set(&self, value: $ty) -> io::Result<()> {
             let raw = value.try_into().map_err(io::Error::other);
             let set = raw.and_then(|raw| $raw_set(&self.sock(), raw));
@@ -51,7 +51,7 @@ pub(crate) use options;
 #[rustfmt::skip] // it moves the second lines of the texts, a column each time
 macro_rules! ip_methods {
     () => {
-        /// How many routers a packet may pass: time to live for IPv4, hop limit for IPv6.
+        /// Returns the number of routers a packet may pass: time to live for IPv4, hop limit for IPv6.
         ///
         /// # Examples
         ///
@@ -65,7 +65,7 @@ macro_rules! ip_methods {
         ///
         /// # Errors
         ///
-        /// Those of getsockopt(2).
+        /// Returns the errors of getsockopt(2).
         pub fn ttl(&self) -> io::Result<u32> {
             let get = |is_v6| if is_v6 { self.sock().unicast_hops_v6() } else { self.sock().ttl_v4() };
             self.is_ipv6().and_then(get).map_err(self.refused("get `ttl` of"))
@@ -79,7 +79,7 @@ macro_rules! ip_methods {
         ///
         /// # Errors
         ///
-        /// Those of setsockopt(2).
+        /// Returns the errors of setsockopt(2).
         pub fn set_ttl(&self, ttl: u32) -> io::Result<()> {
             let set = |is_v6| if is_v6 { self.sock().set_unicast_hops_v6(ttl) } else { self.sock().set_ttl_v4(ttl) };
             self.is_ipv6().and_then(set).map_err(self.refused("set `ttl` of"))
@@ -115,7 +115,7 @@ macro_rules! ip_methods {
                 "whether an IPv6 socket leaves IPv4 alone (`IPV6_V6ONLY` in ipv6(7)); to be set before it is bound";
         }
 
-        /// The name of the network interface that the socket is bound to, if any (`SO_BINDTODEVICE` in socket(7)).
+        /// Returns the name of the network interface the socket is bound to, if any (`SO_BINDTODEVICE` in socket(7)).
         ///
         /// # Examples
         ///
@@ -123,12 +123,13 @@ macro_rules! ip_methods {
         ///
         /// # Errors
         ///
-        /// Those of getsockopt(2); `Unsupported` where the system has no such option: Linux and Android have it.
+        /// Returns the errors of getsockopt(2), and `Unsupported` where the system has no such option: Linux and Android
+        /// have it.
         pub fn device(&self) -> io::Result<Option<Vec<u8>>> {
             sys::device(&self.sock()).map_err(self.refused("get `device` of"))
         }
 
-        /// Uses only the network interface with this name; `None` allows all again.
+        /// Binds the socket to the network interface with this name; `None` allows all interfaces again.
         ///
         /// # Examples
         ///
@@ -141,8 +142,8 @@ macro_rules! ip_methods {
         ///
         /// # Errors
         ///
-        /// Those of setsockopt(2): `ENODEV` if there is no such interface, `PermissionDenied` without the capability
-        /// `CAP_NET_RAW` to change it. `Unsupported` as with [`device`](Self::device).
+        /// Returns the errors of setsockopt(2): `ENODEV` if there is no such interface, `PermissionDenied` without the
+        /// capability `CAP_NET_RAW` to change it, and `Unsupported` as with [`device`](Self::device).
         pub fn bind_device(&self, interface: Option<&[u8]>) -> io::Result<()> {
             sys::bind_device(&self.sock(), interface).map_err(self.refused("set `device` of"))
         }

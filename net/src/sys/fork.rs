@@ -84,7 +84,7 @@ impl Process {
     ///
     /// # Panics
     ///
-    /// If this is another process.
+    /// Panics if this is another process.
     #[inline]
     #[track_caller]
     pub fn check(self, call: &str) {

@@ -1,4 +1,4 @@
-//! A barrier: a count of tasks that have come, and a round that ends with the last one.
+//! A barrier: a count of tasks that have arrived, and a round that ends with the last one.
 //!
 //! Rejected: counting a task whose future was dropped while it waited (the others would pass with one too few, and a
 //! task that tries again would count twice).
@@ -12,7 +12,7 @@ use pin_project_lite::pin_project;
 
 use crate::rounds::{self, Place, Rounds, Wait};
 
-/// Lets tasks go on when so many of them have come; then it can be used again.
+/// Makes a number of tasks wait until all of them have arrived; then it can be used again.
 ///
 /// # Examples
 ///
@@ -37,7 +37,7 @@ pub struct Barrier {
 }
 
 pub(crate) struct State {
-    /// How many have come in this round.
+    /// The number of tasks that have arrived in this round.
     arrived: usize,
     rounds: Rounds<()>,
 }
@@ -56,18 +56,18 @@ impl Place for &Barrier {
 }
 
 impl Barrier {
-    /// A barrier for `count` tasks. 0 is as good as 1: nobody waits.
+    /// Creates a barrier for `count` tasks. With 0 or 1, no task waits.
     pub fn new(count: usize) -> Self {
         Self { count: count.max(1), state: Lock::new(State { arrived: 0, rounds: Rounds::new() }) }
     }
 
-    /// Waits until as many tasks wait as the barrier is for.
+    /// Waits until all tasks of the barrier have arrived.
     ///
     /// The task counts from the first poll on.
     ///
     /// # Cancel safety
     ///
-    /// A task whose future is dropped while it waits has not come: the others wait for one more.
+    /// A task whose future is dropped while it waits has not arrived: the others wait for one more.
     #[track_caller]
     pub fn wait(&self) -> BarrierWait<'_> {
         BarrierWait { round: None, is_over: false, wait: Wait::new(self) }
@@ -81,12 +81,12 @@ impl fmt::Debug for Barrier {
     }
 }
 
-/// How a wait at a [`Barrier`] ended.
+/// The result of a wait at a [`Barrier`].
 #[derive(Clone, Debug)]
 pub struct BarrierWaitResult(bool);
 
 impl BarrierWaitResult {
-    /// Whether this task was the last that came: it is one of the tasks that waited together.
+    /// Returns `true` for exactly one of the tasks that waited together: the last to arrive.
     pub fn is_leader(&self) -> bool {
         self.0
     }
@@ -141,7 +141,7 @@ impl Future for BarrierWait<'_> {
     }
 }
 
-/// Whether that was the last one, and the round.
+/// Returns whether that was the last one, and the round.
 fn arrive(barrier: &&Barrier) -> (bool, u64) {
     let mut round = 0;
     let is_leader = rounds::end_if(barrier, |state| {

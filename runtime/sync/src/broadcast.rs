@@ -1,7 +1,8 @@
-//! A channel of which each receiver gets each message: events, invalidations, a chat.
+//! A channel in which each receiver gets each message: events, invalidations, a chat.
 //!
-//! The channel keeps the last messages, as many as its capacity says. A receiver that falls behind further is told how
-//! many it has missed, and goes on with the oldest that is kept. So a slow receiver slows nobody down.
+//! The channel keeps the latest messages, up to its capacity. A receiver that falls further behind gets an error with
+//! the number of messages missed, and continues with the oldest message kept. So a slow receiver does not slow down
+//! senders or other receivers.
 //!
 //! # Examples
 //!
@@ -55,11 +56,11 @@ use state::State;
 use crate::rounds::{self, Place, Rounds, Wait};
 use crate::waiters::{self, Wakes};
 
-/// Makes a channel that keeps the last `capacity` messages, or more: as many as the next power of two.
+/// Creates a channel that keeps the last `capacity` messages, rounded up to a power of two.
 ///
 /// # Panics
 ///
-/// If `capacity` is 0, or more than `usize::MAX / 2`, or more than memory holds.
+/// Panics if `capacity` is 0, or more than `usize::MAX / 2`, or more than memory holds.
 #[track_caller]
 pub fn channel<T: Clone>(capacity: usize) -> (Sender<T>, Receiver<T>) {
     let sender = Sender::new(capacity);
@@ -105,17 +106,17 @@ impl<T> Place for Closes<'_, T> {
 
 /// Sends messages to all receivers; see [`channel`].
 ///
-/// When the last sender is dropped, receivers get what is kept for them, and then the end.
+/// After the last sender is dropped, receivers get the messages kept for them, and then the end.
 pub struct Sender<T> {
     shared: Arc<Shared<T>>,
 }
 
 impl<T> Sender<T> {
-    /// A channel without a receiver; [`subscribe`](Self::subscribe) makes one. For `capacity` see [`channel`].
+    /// Creates a channel without a receiver; [`subscribe`](Self::subscribe) adds one. For `capacity` see [`channel`].
     ///
     /// # Panics
     ///
-    /// As [`channel`].
+    /// Same as [`channel`].
     #[track_caller]
     pub fn new(capacity: usize) -> Self {
         assert!(capacity > 0, "a broadcast channel keeps one message at least");
@@ -123,13 +124,13 @@ impl<T> Sender<T> {
         Self { shared: Arc::new(Shared { state: Lock::new(State::new(capacity.next_power_of_two())) }) }
     }
 
-    /// Sends a message to all receivers, and says how many there are.
+    /// Sends a message to all receivers, and returns their number.
     ///
-    /// Those who subscribe later do not get it, and a receiver that is dropped, or lags behind, may not either.
+    /// Receivers that subscribe later do not get it. A receiver that is dropped, or lags behind, may not get it either.
     ///
     /// # Errors
     ///
-    /// If there is no receiver. The error has the message.
+    /// Fails if there is no receiver. The error has the message.
     ///
     /// # Examples
     ///
@@ -164,19 +165,19 @@ impl<T> Sender<T> {
         }
     }
 
-    /// A receiver, which gets what is sent from now on.
+    /// Creates a receiver of the messages sent from now on.
     pub fn subscribe(&self) -> Receiver<T> {
         let next = self.shared.state.lock().subscribe();
         Receiver { shared: self.shared.clone(), next }
     }
 
-    /// A sender that does not keep the channel open.
+    /// Creates a sender that does not keep the channel open.
     pub fn downgrade(&self) -> WeakSender<T> {
         self.shared.state.lock().weak_senders += 1;
         WeakSender { shared: self.shared.clone() }
     }
 
-    /// How many messages are kept for some receiver.
+    /// Returns the number of messages that are kept for at least one receiver.
     ///
     /// # Examples
     ///
@@ -191,17 +192,17 @@ impl<T> Sender<T> {
         self.shared.state.lock().len()
     }
 
-    /// Whether no message is kept.
+    /// Returns `true` if no message is kept.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many receivers there are.
+    /// Returns the number of receivers.
     pub fn receiver_count(&self) -> usize {
         self.shared.state.lock().receivers
     }
 
-    /// Whether both send to the same receivers.
+    /// Returns `true` if both send to the same receivers.
     pub fn same_channel(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.shared, &other.shared)
     }
@@ -227,12 +228,12 @@ impl<T> Sender<T> {
         BroadcastClosed { inner: Wait::new(Closes(&self.shared)) }
     }
 
-    /// How many [`Sender`]s there are.
+    /// Returns the number of [`Sender`]s.
     pub fn strong_count(&self) -> usize {
         self.shared.state.lock().senders
     }
 
-    /// How many [`WeakSender`]s there are.
+    /// Returns the number of [`WeakSender`]s.
     pub fn weak_count(&self) -> usize {
         self.shared.state.lock().weak_senders
     }
@@ -266,7 +267,7 @@ pub struct WeakSender<T> {
 }
 
 impl<T> WeakSender<T> {
-    /// A sender, if the channel is open.
+    /// Returns a sender, if the channel is open.
     ///
     /// # Examples
     ///
@@ -288,12 +289,12 @@ impl<T> WeakSender<T> {
         Some(Sender { shared: self.shared.clone() })
     }
 
-    /// How many [`Sender`]s there are.
+    /// Returns the number of [`Sender`]s.
     pub fn strong_count(&self) -> usize {
         self.shared.state.lock().senders
     }
 
-    /// How many [`WeakSender`]s there are.
+    /// Returns the number of [`WeakSender`]s.
     pub fn weak_count(&self) -> usize {
         self.shared.state.lock().weak_senders
     }

@@ -1,16 +1,16 @@
-//! Locks and channels for tasks: fair, cancel-safe, and known by name when a task waits for them.
+//! Locks and channels for tasks: fair, cancel-safe, and named in the reports about waiting tasks.
 //!
-//! Names and behaviour are those of `tokio::sync`, so a port changes its `use` lines. They run on any executor. Beyond
-//! that:
+//! Names and behaviour are those of `tokio::sync`, so a port only changes its `use` lines. They run on any executor. In
+//! addition:
 //!
-//! - **Fair.** Tasks that wait for a lock, a permit or room in a channel are served first come, first served; a task
-//!   that comes later does not take what was released for a waiter.
-//! - **Cancel-safe.** A future that is dropped gives back what it was given; the section "Cancel safety" of a method
-//!   says what else there is to know.
+//! - **Fair.** Tasks that wait for a lock, a permit or room in a channel are served first come, first served. A later
+//!   task does not take what was released for a waiter.
+//! - **Cancel-safe.** A dropped future gives back what it was given. The section "Cancel safety" of a method describes
+//!   anything else.
 //! - **No allocation per wait.** A waiter is a part of its future.
-//! - **No poison.** A panic releases a lock; what it guarded is as the panic left it.
-//! - **Owners are known.** A lock knows the task and the source line that hold it, and prints them (`{:?}`). On mini a
-//!   task that waits says for what.
+//! - **No poison.** A panic releases a lock; the value is as the panic left it.
+//! - **Owners are known.** A lock knows the task and the source line that hold it, and prints them (`{:?}`). On mini, a
+//!   waiting task shows what it waits for.
 //!
 //! | | |
 //! |---|---|
@@ -69,7 +69,7 @@ pub mod future {
     pub use crate::watch::{WatchChanged, WatchClosed, WatchWaitFor};
 }
 
-/// Those futures of [`future`] that tokio names, at the path where it has them.
+/// The futures of [`future`] that tokio names, at tokio's path.
 pub mod futures {
     pub use crate::notify::{Notified, OwnedNotified};
 }

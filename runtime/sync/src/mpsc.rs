@@ -1,6 +1,6 @@
-//! Channels from many senders to one receiver, with a bound or without.
+//! Channels from many senders to one receiver, bounded or unbounded.
 //!
-//! A bound is what makes a fast sender wait for a slow receiver; without one the memory is the bound.
+//! A bound makes a fast sender wait for a slow receiver. Without one, only the memory limits the channel.
 //!
 //! # Examples
 //!
@@ -24,16 +24,16 @@
 //!
 //! # Closing
 //!
-//! When all senders are gone, `recv` gives what is still queued, then `None`. When the receiver is dropped, or
-//! [`close`](Receiver::close) is called, sending gives an error with the message. After `close`, room that was
+//! When all senders are gone, `recv` returns the queued messages, then `None`. When the receiver is dropped, or
+//! [`close`](Receiver::close) is called, sending returns an error with the message. After `close`, room that was
 //! [reserved](Sender::reserve) before may still be used, and `recv` waits for it.
 //!
 //! # Memory
 //!
-//! A receiver keeps the waker of the task that it has waited in last, until it waits in another one or is dropped, so
-//! that a message costs no clone of it. A task of mini that has ended and whose receiver lives on elsewhere keeps its
-//! memory that long, but nothing that was in its future. On an executor where nothing but wakers keeps a task alive, a
-//! task that has a receiver and is never woken again is never dropped.
+//! A receiver keeps the waker of the task in which it last waited, until it waits in another task or is dropped. So a
+//! message costs no clone of the waker. If a task of mini has ended and its receiver lives on elsewhere, the task's
+//! memory is kept that long, but not its future. On an executor where only wakers keep a task alive, a task that has a
+//! receiver and is never woken again is never dropped.
 
 mod bounded;
 mod chan;

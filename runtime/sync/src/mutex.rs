@@ -18,12 +18,12 @@ use pin_project_lite::pin_project;
 use crate::blocking;
 use crate::permits::{self, Acquire, Claim, Permits, Source};
 
-/// A value for one task at a time, whose guard may be held across an `.await`.
+/// A mutual exclusion lock for tasks. Its guard may be held across an `.await`.
 ///
 /// Fair: waiting tasks are served first come, first served. A panic releases the lock and does not poison it. If no
 /// guard is held across an `.await`, a [`std::sync::Mutex`] is the faster choice.
 ///
-/// `{:?}` says which task took it, and at which line.
+/// `{:?}` shows which task took it, and at which line.
 ///
 /// # Examples
 ///
@@ -65,12 +65,12 @@ impl<T: ?Sized> Source for Mutex<T> {
 }
 
 impl<T> Mutex<T> {
-    /// A mutex that nobody holds.
+    /// Creates an unlocked mutex.
     pub fn new(value: T) -> Self {
         Self { permit: Lock::new(Permits::new(1)), value: UnsafeCell::new(value) }
     }
 
-    /// As [`new`](Self::new), for a `static`.
+    /// Creates one like [`new`](Self::new), for a `static`.
     ///
     /// # Examples
     ///
@@ -84,7 +84,7 @@ impl<T> Mutex<T> {
         Self { permit: Lock::new(Permits::new(1)), value: UnsafeCell::new(value) }
     }
 
-    /// The value.
+    /// Returns the value.
     pub fn into_inner(self) -> T {
         self.value.into_inner()
     }
@@ -93,8 +93,8 @@ impl<T> Mutex<T> {
 impl<T: ?Sized> Mutex<T> {
     /// Waits for the lock, and takes it.
     ///
-    /// A task that holds the lock and waits for it again waits for ever; a task dump and an elapsed
-    /// `timeout` say so.
+    /// A task that holds the lock and waits for it again waits for ever; a task dump and an elapsed `timeout` report
+    /// that.
     ///
     /// # Cancel safety
     ///
@@ -105,22 +105,22 @@ impl<T: ?Sized> Mutex<T> {
         LockRef { inner: Acquire::new(self, 1) }
     }
 
-    /// As [`lock`](Self::lock), with a guard that may go to another task.
+    /// Locks like [`lock`](Self::lock), with a guard that may move to another task.
     ///
     /// # Cancel safety
     ///
-    /// As [`lock`](Self::lock).
+    /// Same as [`lock`](Self::lock).
     #[track_caller]
     #[inline]
     pub fn lock_owned(self: Arc<Self>) -> LockOwned<T> {
         LockOwned { inner: Acquire::new(Some(self), 1) }
     }
 
-    /// Takes the lock if nobody holds it or waits for it.
+    /// Takes the lock if no task holds it or waits for it.
     ///
     /// # Errors
     ///
-    /// If a task does.
+    /// Fails if a task holds the lock or waits for it.
     #[track_caller]
     #[inline]
     pub fn try_lock(&self) -> Result<MutexGuard<'_, T>, TryLockError> {
@@ -128,11 +128,11 @@ impl<T: ?Sized> Mutex<T> {
         Ok(MutexGuard { lock: self })
     }
 
-    /// As [`try_lock`](Self::try_lock), with a guard that may go to another task.
+    /// Locks like [`try_lock`](Self::try_lock), with a guard that may move to another task.
     ///
     /// # Errors
     ///
-    /// As [`try_lock`](Self::try_lock).
+    /// Same as [`try_lock`](Self::try_lock).
     #[track_caller]
     pub fn try_lock_owned(self: Arc<Self>) -> Result<OwnedMutexGuard<T>, TryLockError> {
         self.try_take()?;
@@ -150,23 +150,23 @@ impl<T: ?Sized> Mutex<T> {
     ///
     /// # Panics
     ///
-    /// Inside a task, which must not block its thread.
+    /// Panics inside a task, which must not block its thread.
     #[track_caller]
     pub fn blocking_lock(&self) -> MutexGuard<'_, T> {
         blocking::block_on("blocking_lock", self.lock())
     }
 
-    /// As [`blocking_lock`](Self::blocking_lock), with a guard that may go to another thread.
+    /// Takes the lock like [`blocking_lock`](Self::blocking_lock), with a guard that may move to another thread.
     ///
     /// # Panics
     ///
-    /// As [`blocking_lock`](Self::blocking_lock).
+    /// Same as [`blocking_lock`](Self::blocking_lock).
     #[track_caller]
     pub fn blocking_lock_owned(self: Arc<Self>) -> OwnedMutexGuard<T> {
         blocking::block_on("blocking_lock_owned", self.lock_owned())
     }
 
-    /// The value: there is nobody else.
+    /// Returns a mutable reference to the value. No lock is needed, as no other task can have one.
     pub fn get_mut(&mut self) -> &mut T {
         self.value.get_mut()
     }
@@ -314,12 +314,12 @@ guard!(MutexGuard<'_, T>);
 guard!(OwnedMutexGuard<T>);
 
 impl<'a, T: ?Sized> MutexGuard<'a, T> {
-    /// The mutex of `this`.
+    /// Returns the mutex of `this`.
     pub fn mutex(this: &Self) -> &'a Mutex<T> {
         this.lock
     }
 
-    /// A guard of a part of the value.
+    /// Turns the guard into one of a part of the value.
     ///
     /// # Examples
     ///
@@ -339,11 +339,11 @@ impl<'a, T: ?Sized> MutexGuard<'a, T> {
         MappedMutexGuard { permit: &lock.permit, part, _value: PhantomData }
     }
 
-    /// As [`map`](Self::map), if there is such a part.
+    /// Maps like [`map`](Self::map), if there is such a part.
     ///
     /// # Errors
     ///
-    /// The guard, if there is not.
+    /// Returns the guard if there is no such part.
     pub fn try_map<U: ?Sized>(
         mut this: Self,
         part: impl FnOnce(&mut T) -> Option<&mut U>,
@@ -355,22 +355,22 @@ impl<'a, T: ?Sized> MutexGuard<'a, T> {
 }
 
 impl<T: ?Sized> OwnedMutexGuard<T> {
-    /// The mutex of `this`.
+    /// Returns the mutex of `this`.
     pub fn mutex(this: &Self) -> &Arc<Mutex<T>> {
         &this.lock
     }
 
-    /// A guard of a part of the value; see [`MutexGuard::map`].
+    /// Turns the guard into one of a part of the value; see [`MutexGuard::map`].
     pub fn map<U: ?Sized>(mut this: Self, part: impl FnOnce(&mut T) -> &mut U) -> OwnedMappedMutexGuard<T, U> {
         let part = std::ptr::from_mut(part(&mut this));
         OwnedMappedMutexGuard { part, guard: this }
     }
 
-    /// As [`map`](Self::map), if there is such a part.
+    /// Maps like [`map`](Self::map), if there is such a part.
     ///
     /// # Errors
     ///
-    /// The guard, if there is not.
+    /// Returns the guard if there is no such part.
     pub fn try_map<U: ?Sized>(
         mut this: Self,
         part: impl FnOnce(&mut T) -> Option<&mut U>,
@@ -396,18 +396,18 @@ pub struct OwnedMappedMutexGuard<T: ?Sized, U: ?Sized = T> {
 }
 
 impl<'a, T: ?Sized> MappedMutexGuard<'a, T> {
-    /// A guard of a part of the part; see [`MutexGuard::map`].
+    /// Turns the guard into one of a part of the part; see [`MutexGuard::map`].
     pub fn map<U: ?Sized>(mut this: Self, part: impl FnOnce(&mut T) -> &mut U) -> MappedMutexGuard<'a, U> {
         let part = std::ptr::from_mut(part(&mut this));
         let permit = ManuallyDrop::new(this).permit;
         MappedMutexGuard { permit, part, _value: PhantomData }
     }
 
-    /// As [`map`](Self::map), if there is such a part.
+    /// Maps like [`map`](Self::map), if there is such a part.
     ///
     /// # Errors
     ///
-    /// The guard, if there is not.
+    /// Returns the guard if there is no such part.
     pub fn try_map<U: ?Sized>(
         mut this: Self,
         part: impl FnOnce(&mut T) -> Option<&mut U>,
@@ -419,22 +419,22 @@ impl<'a, T: ?Sized> MappedMutexGuard<'a, T> {
 }
 
 impl<T: ?Sized, U: ?Sized> OwnedMappedMutexGuard<T, U> {
-    /// The mutex of `this`.
+    /// Returns the mutex of `this`.
     pub fn mutex(this: &Self) -> &Arc<Mutex<T>> {
         &this.guard.lock
     }
 
-    /// A guard of a part of the part; see [`MutexGuard::map`].
+    /// Turns the guard into one of a part of the part; see [`MutexGuard::map`].
     pub fn map<V: ?Sized>(mut this: Self, part: impl FnOnce(&mut U) -> &mut V) -> OwnedMappedMutexGuard<T, V> {
         let part = std::ptr::from_mut(part(&mut this));
         OwnedMappedMutexGuard { part, guard: this.guard }
     }
 
-    /// As [`map`](Self::map), if there is such a part.
+    /// Maps like [`map`](Self::map), if there is such a part.
     ///
     /// # Errors
     ///
-    /// The guard, if there is not.
+    /// Returns the guard if there is no such part.
     pub fn try_map<V: ?Sized>(
         mut this: Self,
         part: impl FnOnce(&mut U) -> Option<&mut V>,

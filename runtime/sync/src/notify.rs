@@ -1,10 +1,10 @@
-//! Notifications: [`Rounds`] of waiters, and a permit for a notification that nobody waits for.
+//! Notifications: [`Rounds`] of waiters, and a permit for a notification that no task waits for.
 //!
 //! Each waiter joins in the round in which its future was made, so "notified since" is a comparison of two numbers: a
 //! future made before [`Notify::notify_waiters`] is notified even if it had not been polled.
 //!
-//! A waiter who is told by [`Notify::notify_one`] or [`Notify::notify_last`] owns the notification until a poll sees
-//! it. If the future is dropped before, the notification goes to the next one in the same way.
+//! A waiter that is notified by [`Notify::notify_one`] or [`Notify::notify_last`] owns the notification until a poll
+//! sees it. If the future is dropped before that, the notification goes to the next waiter in the same way.
 
 #![allow(unsafe_code)]
 
@@ -21,9 +21,9 @@ use pin_project_lite::pin_project;
 use crate::rounds::{Entry, Rounds};
 use crate::waiters::{self, Waiter, Wakes};
 
-/// Wakes a task that waits, or all of them; carries no value.
+/// Wakes one waiting task, or all of them, without a value.
 ///
-/// A notification of one that nobody waits for is kept, one at most: the next future gets it.
+/// If no task waits, a notification of one task is kept for the next future. At most one is kept.
 ///
 /// # Examples
 ///
@@ -42,8 +42,8 @@ use crate::waiters::{self, Waiter, Wakes};
 /// # });
 /// ```
 ///
-/// All who wait are notified of a change that they look for themselves. The future is made before the look, so a change
-/// in between is not missed:
+/// All waiting tasks are notified of a change, and each checks the state itself. The future is made before the check,
+/// so a change in between is not missed:
 ///
 /// ```
 /// use mini::sync::Notify;
@@ -68,23 +68,23 @@ struct State {
     has_permit: bool,
 }
 
-/// What a waiter has been told.
+/// The kind of notification that a waiter got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Told {
     Nothing,
-    /// It was the first who waited, and the notification is for one.
+    /// The notification was for one task, and this waiter was the first.
     First,
-    /// As `First`, of the last who waited.
+    /// The notification was for one task, and this waiter was the last.
     Last,
 }
 
 impl Notify {
-    /// Nobody is notified.
+    /// Creates one without a notification.
     pub fn new() -> Self {
         Self(Lock::new(State { rounds: Rounds::new(), has_permit: false }))
     }
 
-    /// As [`new`](Self::new), for a `static`.
+    /// Creates one like [`new`](Self::new), for a `static`.
     ///
     /// # Examples
     ///
@@ -101,24 +101,25 @@ impl Notify {
         Self(Lock::new(State { rounds: Rounds::new(), has_permit: false }))
     }
 
-    /// Waits for a notification that comes after this call, or takes the one that is kept.
+    /// Waits for a notification after this call, or takes the one that is kept.
     ///
-    /// The future is in line for a notification of one from its first poll on, or from [`enable`](Notified::enable) on.
-    /// A notification of all reaches it from this call on.
+    /// From its first poll or [`enable`](Notified::enable) on, the future is in line for notifications of one task.
+    /// Notifications of all tasks reach it from this call on.
     ///
     /// # Cancel safety
     ///
-    /// A dropped future loses its place in line. A notification of one that it got and did not see goes to the next.
+    /// A dropped future loses its place in line. A notification of one task that it got and did not see goes to the
+    /// next.
     #[track_caller]
     pub fn notified(&self) -> Notified<'_> {
         Notified { inner: Wait::new(self) }
     }
 
-    /// As [`notified`](Self::notified), with a future that borrows nothing.
+    /// Waits like [`notified`](Self::notified), with a future that borrows nothing.
     ///
     /// # Cancel safety
     ///
-    /// As [`notified`](Self::notified).
+    /// Same as [`notified`](Self::notified).
     ///
     /// # Examples
     ///
@@ -138,12 +139,12 @@ impl Notify {
         OwnedNotified { inner: Wait::new(self) }
     }
 
-    /// Notifies the first waiting task. If no task waits, the next one that comes will not wait.
+    /// Notifies the first waiting task. If no task waits, the next one to arrive will not wait.
     pub fn notify_one(&self) {
         self.notify(Told::First);
     }
 
-    /// Notifies the last who began to wait. If nobody waits, the next one who comes will not wait.
+    /// Notifies the task that began to wait last. If no task waits, the next one to arrive will not wait.
     ///
     /// # Examples
     ///
@@ -173,8 +174,7 @@ impl Notify {
         waker.into_iter().for_each(Waker::wake);
     }
 
-    /// Notifies all waiting tasks, and all futures that were made before. Nothing is kept for futures that are made
-    /// later.
+    /// Notifies all waiting tasks, and all futures that were made before this call. Nothing is kept for later futures.
     ///
     /// # Examples
     ///
@@ -264,8 +264,8 @@ impl<N: Deref<Target = Notify>> Wait<N> {
         Poll::Pending
     }
 
-    /// Whether it is notified; then `notified` is its phase. If not, it is in line from now on, with that waker if
-    /// there is one.
+    /// Returns `true` if it is notified; then `notified` is its phase. If not, it is in line from now on, with that
+    /// waker if there is one.
     fn look(self: Pin<&mut Self>, waker: Option<&Waker>, notified: Phase) -> bool {
         let this = self.project();
         let (waiter, notify) = (this.waiter.into_ref(), &**this.notify);
@@ -377,8 +377,8 @@ macro_rules! future {
         }
 
         impl $(<$lifetime>)? $future $(<$lifetime>)? {
-            /// Gets in line for a notification of one, as a poll does, with nobody to wake yet. Says whether it is
-            /// notified already; then it waits for nothing.
+            /// Gets in line for a notification of one task, as a poll does, with no task to wake yet. Returns `true` if
+            /// it is notified already.
             ///
             /// # Examples
             ///

@@ -1,4 +1,4 @@
-//! A cell that is filled once: a permit for who makes the value, closed when there is one.
+//! A cell that is filled once: a permit for the task that makes the value, closed when there is a value.
 //!
 //! The value is in the standard library's cell, so reading it costs a load or two.
 
@@ -14,9 +14,9 @@ use pin_project_lite::pin_project;
 use crate::permits::{self, Acquire, Claim, Held, Permits, Refusal, Source};
 use crate::primitives::OnceLock;
 
-/// A value that is made once, by the first task that needs it; the others wait for that.
+/// A cell whose value is made once, by the first task that needs it. The other tasks wait for it.
 ///
-/// If a task that makes the value is cancelled or panics, or its function fails, the next one that waits makes it.
+/// If the task that makes the value is cancelled or panics, or its function fails, the next waiting task makes it.
 ///
 /// # Examples
 ///
@@ -97,23 +97,23 @@ impl<T> Source for OnceCell<T> {
 }
 
 impl<T> OnceCell<T> {
-    /// An empty cell.
+    /// Creates an empty cell.
     pub fn new() -> Self {
         Self { value: Value::new(), permit: Lock::new(Permits::new(1)) }
     }
 
-    /// As [`new`](Self::new), for a `static`.
+    /// Creates one like [`new`](Self::new), for a `static`.
     #[cfg(not(loom))]
     pub const fn const_new() -> Self {
         Self { value: Value::new(), permit: Lock::new(Permits::new(1)) }
     }
 
-    /// A cell with a value, if there is one.
+    /// Creates a cell with a value, if one is given.
     pub fn new_with(value: Option<T>) -> Self {
         value.map_or_else(Self::new, Self::from)
     }
 
-    /// A cell with a value, for a `static`.
+    /// Creates a cell with a value, for a `static`.
     ///
     /// # Examples
     ///
@@ -127,12 +127,12 @@ impl<T> OnceCell<T> {
         Self { value: Value::Constant(value), permit: Lock::new(Permits::new_closed()) }
     }
 
-    /// Whether there is a value.
+    /// Returns `true` if there is a value.
     pub fn initialized(&self) -> bool {
         self.value.get().is_some()
     }
 
-    /// The value, if there is one.
+    /// Returns the value, if there is one.
     ///
     /// # Examples
     ///
@@ -146,7 +146,7 @@ impl<T> OnceCell<T> {
         self.value.get()
     }
 
-    /// The value, if there is one, to be changed.
+    /// Returns a mutable reference to the value, if there is one.
     pub fn get_mut(&mut self) -> Option<&mut T> {
         self.value.get_mut()
     }
@@ -155,7 +155,7 @@ impl<T> OnceCell<T> {
     ///
     /// # Errors
     ///
-    /// If there is a value, or a task is making one. The error has `value`.
+    /// Fails if there is a value, or a task is making one. The error has `value`.
     ///
     /// # Examples
     ///
@@ -186,36 +186,36 @@ impl<T> OnceCell<T> {
         permits::close(self);
     }
 
-    /// The value; if there is none, `make` is called to make it, by one task at a time.
+    /// Returns the value. If there is none, calls `make` to make it, in one task at a time.
     ///
     /// A task that needs the value in order to make it waits for ever.
     ///
     /// # Cancel safety
     ///
-    /// If the future is dropped while it makes the value, what it has done for that is lost, and the next task that
-    /// waits makes it.
+    /// If the future is dropped while it makes the value, its work is lost, and the next waiting task makes the value.
     ///
     /// # Panics
     ///
-    /// If `make` or its future panics. The next task that waits makes the value.
+    /// Panics if `make` or its future panics. The next task that waits makes the value.
     #[track_caller]
     pub fn get_or_init<F: FnOnce() -> Fut, Fut: Future<Output = T>>(&self, make: F) -> GetOrInit<'_, T, F, Fut> {
         GetOrInit { inner: Init::new(self, make) }
     }
 
-    /// As [`get_or_init`](Self::get_or_init), with a function that may fail. Then the next task that waits tries.
+    /// Returns or makes the value like [`get_or_init`](Self::get_or_init), with a function that may fail. If it does,
+    /// the next waiting task tries.
     ///
     /// # Errors
     ///
-    /// That of `make`.
+    /// Returns the error of `make`.
     ///
     /// # Cancel safety
     ///
-    /// As [`get_or_init`](Self::get_or_init).
+    /// Same as [`get_or_init`](Self::get_or_init).
     ///
     /// # Panics
     ///
-    /// As [`get_or_init`](Self::get_or_init).
+    /// Same as [`get_or_init`](Self::get_or_init).
     ///
     /// # Examples
     ///
@@ -236,7 +236,7 @@ impl<T> OnceCell<T> {
         GetOrTryInit { inner: Init::new(self, make) }
     }
 
-    /// The value, if there is one.
+    /// Returns the value, if there is one.
     pub fn into_inner(self) -> Option<T> {
         self.value.into_inner()
     }
@@ -402,12 +402,12 @@ pub enum SetError<T> {
 }
 
 impl<T> SetError<T> {
-    /// Whether there is a value.
+    /// Returns `true` if there is a value.
     pub fn is_already_init_err(&self) -> bool {
         matches!(self, Self::AlreadyInitializedError(_))
     }
 
-    /// Whether a task is making one.
+    /// Returns `true` if a task is making one.
     pub fn is_initializing_err(&self) -> bool {
         matches!(self, Self::InitializingError(_))
     }

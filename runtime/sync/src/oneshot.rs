@@ -25,12 +25,12 @@ use crate::blocking;
 use crate::panics::Steps;
 use chan::Chan;
 
-/// What failed.
+/// The errors of receiving.
 pub mod error {
     pub use super::{RecvError, TryRecvError};
 }
 
-/// A channel for one message.
+/// Creates a channel for one message.
 #[track_caller]
 pub fn channel<T>() -> (Sender<T>, Receiver<T>) {
     let (sender, receiver) = Chan::pair();
@@ -39,7 +39,7 @@ pub fn channel<T>() -> (Sender<T>, Receiver<T>) {
 
 /// Sends the message of a [`channel`].
 ///
-/// Dropping it unused tells the receiver that nothing will come.
+/// If it is dropped unused, the receiver gets an error.
 pub struct Sender<T> {
     /// Present until it is used.
     chan: Option<Chan<T>>,
@@ -50,8 +50,8 @@ impl<T> Sender<T> {
     ///
     /// # Errors
     ///
-    /// If the receiver is gone or has closed the channel. The message comes back. A message that was sent may still be
-    /// dropped with the receiver.
+    /// Fails if the receiver is gone or has closed the channel. The error is the message. A message that was sent may
+    /// still be dropped with the receiver.
     pub fn send(mut self, message: T) -> Result<(), T> {
         match self.chan.take() {
             Some(chan) => chan.end(Some(message)),
@@ -59,7 +59,7 @@ impl<T> Sender<T> {
         }
     }
 
-    /// Waits until the receiver is dropped or closes the channel: nobody wants the message any more.
+    /// Waits until the receiver is dropped or closes the channel, so that the message is no longer wanted.
     ///
     /// # Cancel safety
     ///
@@ -79,12 +79,12 @@ impl<T> Sender<T> {
         Closed { sender: self, location: Location::caller() }
     }
 
-    /// Whether the receiver is gone or has closed the channel.
+    /// Returns `true` if the receiver is gone or has closed the channel.
     pub fn is_closed(&self) -> bool {
         self.chan.as_ref().is_none_or(Chan::is_closed)
     }
 
-    /// As [`closed`](Self::closed), for code that polls by hand.
+    /// The `poll` form of [`closed`](Self::closed).
     #[track_caller]
     pub fn poll_closed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.poll_end(cx, Location::caller())
@@ -113,15 +113,15 @@ impl<T> Drop for Sender<T> {
 ///
 /// # Errors
 ///
-/// [`RecvError`] if the sender is dropped without sending.
+/// Returns [`RecvError`] if the sender is dropped without sending.
 ///
 /// # Panics
 ///
-/// If it is polled after it was ready.
+/// Panics if it is polled after it was ready.
 ///
 /// # Cancel safety
 ///
-/// Await `&mut receiver` to go on later. Dropping the receiver drops the message.
+/// To continue the wait later, await `&mut receiver`. Dropping the receiver drops the message.
 #[must_use = "futures do nothing unless awaited"]
 pub struct Receiver<T> {
     /// Present until it is ready.
@@ -131,8 +131,8 @@ pub struct Receiver<T> {
 }
 
 impl<T> Receiver<T> {
-    /// From now on sending gives an error. A message that was sent before can still be received. A task that waits for
-    /// the receiver, as for one that is behind a lock, is woken.
+    /// Closes the channel: sending returns an error from now on. A message that was sent before can still be received.
+    /// A task that waits on the receiver, which may be behind a lock, is woken.
     pub fn close(&mut self) {
         if let Some(chan) = &self.chan {
             let taken = chan.close();
@@ -141,11 +141,12 @@ impl<T> Receiver<T> {
         }
     }
 
-    /// Takes the message if it is there.
+    /// Takes the message if it has arrived.
     ///
     /// # Errors
     ///
-    /// [`TryRecvError::Empty`] if it is not there yet, [`TryRecvError::Closed`] if it won't come or was taken.
+    /// Returns [`TryRecvError::Empty`] if it has not arrived yet, and [`TryRecvError::Closed`] if it never will or was
+    /// taken.
     pub fn try_recv(&mut self) -> Result<T, TryRecvError> {
         let Some(chan) = self.chan.take_if(|chan| chan.has_ended() || chan.is_closed()) else {
             return Err(if self.chan.is_some() { TryRecvError::Empty } else { TryRecvError::Closed });
@@ -157,22 +158,22 @@ impl<T> Receiver<T> {
     ///
     /// # Errors
     ///
-    /// [`RecvError`] if the sender is dropped without sending.
+    /// Returns [`RecvError`] if the sender is dropped without sending.
     ///
     /// # Panics
     ///
-    /// Inside a task, which must not block its thread.
+    /// Panics inside a task, which must not block its thread.
     #[track_caller]
     pub fn blocking_recv(self) -> Result<T, RecvError> {
         blocking::block_on("blocking_recv", self)
     }
 
-    /// Whether it has been ready, or there is nothing to come.
+    /// Returns `true` if it has been ready, or no message will arrive.
     pub fn is_terminated(&self) -> bool {
         self.chan.is_none()
     }
 
-    /// Whether there is no message to take now.
+    /// Returns `true` if there is no message to take now.
     pub fn is_empty(&self) -> bool {
         !self.chan.as_ref().is_some_and(Chan::has_message)
     }
@@ -281,9 +282,9 @@ impl std::error::Error for RecvError {}
 /// There is no message to take at once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TryRecvError {
-    /// It is not there yet.
+    /// The message has not arrived yet.
     Empty,
-    /// It won't come, or was taken.
+    /// The message will never arrive, or was taken.
     Closed,
 }
 

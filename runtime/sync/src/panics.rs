@@ -1,4 +1,4 @@
-//! Steps that each may panic, as a waker is foreign code: all are done, and the first panic goes on at the end.
+//! Steps that each may panic, as a waker is foreign code: all are done, and the first panic is resumed at the end.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};

@@ -1,19 +1,19 @@
 //! Permits that are handed out first come, first served: the one mechanism under semaphore, mutex, read-write lock and
 //! bounded channel.
 //!
-//! [`Permits`] is plain state under a lock. While a waiter is queued, every permit that comes back belongs to the first
-//! waiter, who keeps what is already there for it, so a wait for many permits is not overtaken by waits for few. A
-//! permit is handed over before its new owner runs: nobody can take it in between.
+//! [`Permits`] is plain state under a lock. While a waiter is queued, every returned permit belongs to the first
+//! waiter, which keeps the permits that it already has. So a wait for many permits is not overtaken by waits for few. A
+//! permit is handed over before its new owner runs, so no other task can take it in between.
 //!
 //! The last claim is kept: the task and the line that took or were granted permits last.
 //!
 //! [`Acquire`] is the future of all of them. It tries under the lock; if it must wait it clones the waker without the
 //! lock, and tries again before it joins the list.
 //!
-//! Rejected: permits in an atomic word beside the list (a semaphore that nobody waits for would cost one locked
-//! instruction to take and one to release, as the lock does; and each change would have to agree with the list).
-//! Barging, where a running task takes what was released for a waiter (more throughput where critical sections are
-//! short and workers many; no bound for the wait).
+//! Rejected: permits in an atomic word beside the list (a semaphore without waiters would cost one locked instruction
+//! to take and one to release, as the lock does; and each change would have to agree with the list). Barging, where a
+//! running task takes what was released for a waiter (more throughput where critical sections are short and workers
+//! many; no bound for the wait).
 
 #![allow(unsafe_code)]
 
@@ -39,7 +39,7 @@ pub(crate) struct Claim {
     /// The id of its task; 0 outside of tasks.
     pub(crate) task: u64,
     pub(crate) location: &'static Location<'static>,
-    /// Whether the owner knows: it has been polled since the grant.
+    /// `true` if the owner knows: it has been polled since the grant.
     pub(crate) is_seen: bool,
     /// See [`Source::IS_EXCLUSIVE`].
     is_exclusive: bool,
@@ -51,14 +51,14 @@ impl Claim {
         Self { task: mini_context::task(), location, is_seen: true, is_exclusive: false }
     }
 
-    /// Whether it is the same one again. To ask is cheaper than to store it in vain.
+    /// Returns `true` if it is the same claim again. Asking is cheaper than a needless store.
     #[inline]
     fn is_as(&self, other: &Claim) -> bool {
         let are_alike = self.is_seen == other.is_seen && self.is_exclusive == other.is_exclusive;
         are_alike && self.task == other.task && ptr::eq(self.location, other.location)
     }
 
-    /// What tasks that wait are told of it.
+    /// The holder that is reported to waiting tasks.
     fn holder(&self) -> u64 {
         if self.is_exclusive { self.task } else { mini_context::taken(self.task) }
     }
@@ -75,11 +75,11 @@ impl fmt::Display for Claim {
     }
 }
 
-/// What a waiter asks for. The claim stands in the waiter too, so that the one who grants can note it.
+/// A waiter's request. It includes the claim, so that the task that grants it can note the claim.
 #[derive(Debug)]
 pub(crate) struct Need {
     count: usize,
-    /// How many of them are still missing; 0 is a grant.
+    /// The number of permits still missing; 0 is a grant.
     missing: usize,
     claim: Claim,
 }
@@ -92,11 +92,11 @@ pub(crate) struct Permits {
     last: Option<Claim>,
 }
 
-/// Why there was no permit.
+/// The reason why there was no permit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     Closed,
-    /// Too few are free, or others wait.
+    /// Too few are free, or other tasks wait.
     Busy,
 }
 
@@ -140,7 +140,7 @@ impl Permits {
         Ok(())
     }
 
-    /// As [`try_take`](Self::try_take), but the last one that has taken permits is still told.
+    /// Takes permits like [`try_take`](Self::try_take), but the last claim stays as it is.
     pub(crate) fn try_take_unseen(&mut self, count: usize) -> Result<(), Refusal> {
         let last = self.last;
         let taken = self.try_take(count, Claim::new(Location::caller()));
@@ -148,7 +148,7 @@ impl Permits {
         taken
     }
 
-    /// As [`try_take`](Self::try_take), for a caller that needs no permit after all.
+    /// Checks like [`try_take`](Self::try_take), for a caller that needs no permit after all.
     #[inline]
     pub(crate) fn could_take(&mut self, count: usize, claim: Claim) -> Result<(), Refusal> {
         self.try_take(count, claim)?;
@@ -156,7 +156,7 @@ impl Permits {
         Ok(())
     }
 
-    /// Takes away up to `count` free permits for good, and says how many.
+    /// Removes up to `count` free permits permanently, and returns their number.
     pub(crate) fn forget(&mut self, count: usize) -> usize {
         let gone = count.min(self.free());
         self.free -= gone;
@@ -217,12 +217,13 @@ impl Permits {
         }
     }
 
-    /// What the notes of waiting tasks name.
+    /// The key that the notes of waiting tasks name.
     fn key(&self) -> u64 {
         ptr::from_ref(self).addr() as u64
     }
 
-    /// As [`tell_holder`](Self::tell_holder), for all but a grant: a call, which leaves its callers small.
+    /// Notes the holder like [`tell_holder`](Self::tell_holder), for everything but a grant: a call, which keeps its
+    /// callers small.
     #[inline(never)]
     fn tell_other_holder(&self) {
         self.tell_holder();
@@ -237,7 +238,7 @@ impl Permits {
     }
 }
 
-/// Gives `count` permits back, and wakes all whom that completes.
+/// Gives `count` permits back, and wakes all waiters that this completes.
 #[inline]
 pub(crate) fn release(source: &(impl Source + ?Sized), count: usize) {
     let (waker, has_more) = source.with(|permits| (permits.give(count), permits.free > 0));
@@ -249,7 +250,7 @@ pub(crate) fn release(source: &(impl Source + ?Sized), count: usize) {
     }
 }
 
-/// Adds `count` permits, unless more than `most` would be free then; says whether it has.
+/// Adds `count` permits, unless more than `most` would then be free. Returns `true` if they were added.
 pub(crate) fn add(source: &(impl Source + ?Sized), count: usize, most: usize) -> bool {
     let added = source.with(|permits| {
         let has_room = permits.free.checked_add(count).is_some_and(|free| free <= most);
@@ -262,7 +263,7 @@ pub(crate) fn add(source: &(impl Source + ?Sized), count: usize, most: usize) ->
     is_added
 }
 
-/// Closes the permits, and wakes all who wait for them.
+/// Closes the permits, and wakes all waiters.
 pub(crate) fn close(source: &(impl Source + ?Sized)) {
     if let Some(waker) = source.with(Permits::close) {
         wake_each(waker, || source.with(Permits::close));
@@ -282,7 +283,7 @@ impl<S: Source> Drop for Held<S> {
     }
 }
 
-/// Calls `waker`, and what `next` gives: also after a waker has panicked.
+/// Calls `waker`, and those that `next` returns, even after a waker has panicked.
 fn wake_each(waker: Waker, next: impl Fn() -> Option<Waker>) {
     let Some(second) = next() else { return waker.wake() };
     let mut steps = Steps::default();
@@ -297,7 +298,7 @@ fn wake_each(waker: Waker, next: impl Fn() -> Option<Waker>) {
 enum Phase {
     /// Not polled yet.
     New,
-    /// In the list, or granted, or told that it is closed.
+    /// In the list, or granted, or notified of the close.
     Waiting,
     /// The permits are with the caller, or there are none to come.
     Through,
@@ -341,13 +342,13 @@ impl<S: Source> Acquire<S> {
         Self::at(source, count, Location::caller())
     }
 
-    /// As [`new`](Self::new), called at another place.
+    /// Creates the future like [`new`](Self::new), for a call at another place.
     #[inline]
     pub(crate) fn at(source: S, count: usize, location: &'static Location<'static>) -> Self {
         Self { source, count, phase: Phase::New, location, kind: S::KIND, waiter: None }
     }
 
-    /// As [`new`](Self::new), where waiting has another name than that of the source.
+    /// Creates the future like [`new`](Self::new), if waiting has another name than the source's.
     #[track_caller]
     #[inline]
     pub(crate) fn of_kind(source: S, count: usize, kind: SyncKind) -> Self {
@@ -360,7 +361,7 @@ impl<S: Source> Acquire<S> {
         &self.source
     }
 
-    /// How many permits it takes.
+    /// The number of permits it takes.
     pub(crate) fn count(&self) -> usize {
         self.count
     }
@@ -445,7 +446,7 @@ impl<S: Source> Acquire<S> {
     }
 }
 
-/// What a waiter that leaves was given goes back.
+/// Returns the permits of a waiter that leaves.
 #[cold]
 fn give_back(source: &impl Source, leave: impl FnOnce(&mut Permits) -> (Option<Waker>, usize)) {
     let (waker, given) = source.with(leave);
@@ -455,7 +456,7 @@ fn give_back(source: &impl Source, leave: impl FnOnce(&mut Permits) -> (Option<W
     drop(waker);
 }
 
-/// What a waiter finds, and a waker to be dropped without the lock.
+/// The result for a waiter, and a waker to be dropped without the lock.
 type Found = (Poll<Result<(), Refusal>>, Option<Waker>);
 
 /// For a waiter: pinned, and in no other list.
@@ -484,8 +485,8 @@ impl Permits {
         (Poll::Pending, None)
     }
 
-    /// What has become of the waiter, which is a part of `task` now, and whether another task is to be woken for it
-    /// than before.
+    /// The state of the waiter, which is a part of `task` now, and whether another task is to be woken for it than
+    /// before.
     unsafe fn ask(
         &mut self,
         waiter: Pin<&Waiter<Need>>,
@@ -522,7 +523,7 @@ impl Permits {
         (Poll::Ready(Ok(())), old)
     }
 
-    /// The waiter goes: what it has been given so far.
+    /// Removes the waiter, and returns the permits that it has been given so far.
     unsafe fn leave(&mut self, waiter: Pin<&Waiter<Need>>) -> (Option<Waker>, usize) {
         // SAFETY: the caller's promise.
         let waker = unsafe { self.waiters.remove(waiter) };

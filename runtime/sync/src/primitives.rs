@@ -1,5 +1,5 @@
-//! What the primitives are built on besides [`Lock`](mini_context::Lock): the standard library's atomics, cells and
-//! locks, or loom's.
+//! The base of the primitives besides [`Lock`](mini_context::Lock): the standard library's atomics, cells and locks, or
+//! loom's.
 
 #[cfg(loom)]
 pub(crate) use self::once::OnceLock;

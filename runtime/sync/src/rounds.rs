@@ -1,9 +1,9 @@
-//! Waiters who leave all at once when a round ends: what a notification of all, a barrier and channels to everybody
-//! have in common.
+//! Waiters that leave all at once when a round ends: the common part of a notification of all, a barrier, and channels
+//! to all receivers.
 //!
-//! To end a round is one step, however many wait: the list of waiting waiters is appended to the list of leaving
-//! ones. They are woken from there, a batch at a time, and the lock is free in between. A waiter who joins meanwhile
-//! waits for the next round, and does not prolong this one.
+//! To end a round is one step, however many wait: the list of waiting waiters is appended to the list of leaving ones.
+//! They are woken from there, a batch at a time, and the lock is free in between. A waiter that joins in between waits
+//! for the next round, and does not prolong this one.
 //!
 //! ```text
 //!              1 join              2 end              3 take_leaving, leave
@@ -28,7 +28,7 @@ use pin_project_lite::pin_project;
 
 use crate::waiters::{WaitList, Waiter, Wakes};
 
-/// What a waiter keeps, and the round in which it joined.
+/// A waiter's data, and the round in which it joined.
 #[derive(Debug)]
 pub(crate) struct Entry<D> {
     round: u64,
@@ -41,7 +41,7 @@ impl<D> Waiter<Entry<D>> {
     }
 }
 
-/// The methods with `unsafe` ask the caller for what those of [`WaitList`] ask for.
+/// The methods with `unsafe` have the same conditions as those of [`WaitList`].
 #[derive(Debug)]
 pub(crate) struct Rounds<D> {
     round: u64,
@@ -59,12 +59,12 @@ impl<D> Rounds<D> {
         self.round
     }
 
-    /// Whether nobody waits for the end of this round.
+    /// Returns `true` if no waiter waits for the end of this round.
     pub(crate) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    /// Edge 2. The caller takes those out who leave, until there are none.
+    /// Edge 2. The caller takes out the leaving waiters until there are none.
     pub(crate) fn end(&mut self, wakes: &mut Wakes) {
         self.round += 1;
         self.leaving.append(&mut self.waiting);
@@ -122,7 +122,7 @@ impl<D> Rounds<D> {
         unsafe { list.remove(waiter) }
     }
 
-    /// What the waiter keeps.
+    /// The data of the waiter.
     ///
     /// # Safety
     ///
@@ -133,7 +133,7 @@ impl<D> Rounds<D> {
         &mut entry.data
     }
 
-    /// Whether the waiter waits for the end of this round, with a waker as good as `waker`.
+    /// Returns `true` if the waiter waits for the end of this round, with a waker equivalent to `waker`.
     ///
     /// # Safety
     ///
@@ -147,9 +147,9 @@ impl<D> Rounds<D> {
     }
 }
 
-/// Where rounds are: under the lock of a primitive.
+/// The place of rounds: under the lock of a primitive.
 pub(crate) trait Place {
-    /// What waiting there is called.
+    /// The name of a wait there.
     const KIND: SyncKind;
     type State;
 
@@ -158,7 +158,7 @@ pub(crate) trait Place {
     fn rounds(state: &mut Self::State) -> &mut Rounds<()>;
 }
 
-/// Calls `change` under the lock of `place`, and wakes all who wait if it says that the round has ended.
+/// Calls `change` under the lock of `place`, and wakes all waiters if it returns that the round has ended.
 pub(crate) fn end_if<P: Place + ?Sized>(place: &P, change: impl FnOnce(&mut P::State) -> bool) -> bool {
     let mut wakes = Wakes::new();
     let is_over = place.with(|state| {

@@ -29,12 +29,12 @@ use crate::permits::{Acquire, Claim, Permits, Source};
 
 const MAX_READERS: u32 = u32::MAX >> 3;
 
-/// A value for many tasks that read it or one that writes it; guards may be held across an `.await`.
+/// A lock for many readers or one writer. Its guards may be held across an `.await`.
 ///
 /// Fair: waiting tasks are served first come, first served. So a task that holds a read guard and waits for another one
-/// may wait for ever: a writer may stand between the two. A panic releases the lock and does not poison it.
+/// may wait for ever: a writer may be queued between the two. A panic releases the lock and does not poison it.
 ///
-/// `{:?}` says which task took it last, and at which line.
+/// `{:?}` shows which task took it last, and at which line.
 ///
 /// # Examples
 ///
@@ -73,16 +73,16 @@ impl<T: ?Sized> Source for RwLock<T> {
 }
 
 impl<T> RwLock<T> {
-    /// A lock that nobody holds.
+    /// Creates an unlocked lock.
     pub fn new(value: T) -> Self {
         Self::with_max_readers(value, MAX_READERS)
     }
 
-    /// As [`new`](Self::new), for so many readers at a time.
+    /// Creates a lock like [`new`](Self::new), for up to `max_readers` readers at a time.
     ///
     /// # Panics
     ///
-    /// If `max_readers` is 0, or more than `u32::MAX >> 3`.
+    /// Panics if `max_readers` is 0, or more than `u32::MAX >> 3`.
     ///
     /// # Examples
     ///
@@ -100,7 +100,7 @@ impl<T> RwLock<T> {
         Self { permits, max_readers, value: UnsafeCell::new(value) }
     }
 
-    /// As [`new`](Self::new), for a `static`.
+    /// Creates one like [`new`](Self::new), for a `static`.
     ///
     /// # Examples
     ///
@@ -114,11 +114,11 @@ impl<T> RwLock<T> {
         Self::const_with_max_readers(value, MAX_READERS)
     }
 
-    /// As [`with_max_readers`](Self::with_max_readers), for a `static`.
+    /// Creates one like [`with_max_readers`](Self::with_max_readers), for a `static`.
     ///
     /// # Panics
     ///
-    /// As [`with_max_readers`](Self::with_max_readers).
+    /// Same as [`with_max_readers`](Self::with_max_readers).
     #[cfg(not(loom))]
     #[track_caller]
     pub const fn const_with_max_readers(value: T, max_readers: u32) -> Self {
@@ -128,14 +128,14 @@ impl<T> RwLock<T> {
         Self { permits, max_readers, value: UnsafeCell::new(value) }
     }
 
-    /// The value.
+    /// Returns the value.
     pub fn into_inner(self) -> T {
         self.value.into_inner()
     }
 }
 
 impl<T: ?Sized> RwLock<T> {
-    /// Waits until no task writes and the tasks before this one have had their turn, and locks for reading.
+    /// Locks for reading. Waits until no task writes and the tasks queued before have had their turn.
     ///
     /// # Cancel safety
     ///
@@ -146,11 +146,11 @@ impl<T: ?Sized> RwLock<T> {
         ReadRef { inner: Acquire::new(self, 1) }
     }
 
-    /// As [`read`](Self::read), with a guard that may go to another task.
+    /// Locks like [`read`](Self::read), with a guard that may move to another task.
     ///
     /// # Cancel safety
     ///
-    /// As [`read`](Self::read).
+    /// Same as [`read`](Self::read).
     ///
     /// # Examples
     ///
@@ -170,7 +170,7 @@ impl<T: ?Sized> RwLock<T> {
         ReadOwned { inner: Acquire::new(Some(self), 1) }
     }
 
-    /// Waits until the lock is free and the tasks before this one have had their turn, and locks for writing.
+    /// Locks for writing. Waits until the lock is free and the tasks queued before have had their turn.
     ///
     /// # Cancel safety
     ///
@@ -181,11 +181,11 @@ impl<T: ?Sized> RwLock<T> {
         WriteRef { inner: Acquire::of_kind(self, self.max_readers as usize, SyncKind::WriteLock) }
     }
 
-    /// As [`write`](Self::write), with a guard that may go to another task.
+    /// Locks like [`write`](Self::write), with a guard that may move to another task.
     ///
     /// # Cancel safety
     ///
-    /// As [`write`](Self::write).
+    /// Same as [`write`](Self::write).
     #[track_caller]
     #[inline]
     pub fn write_owned(self: Arc<Self>) -> WriteOwned<T> {
@@ -193,11 +193,11 @@ impl<T: ?Sized> RwLock<T> {
         WriteOwned { inner: Acquire::of_kind(Some(self), all, SyncKind::WriteLock) }
     }
 
-    /// Locks for reading, if nobody writes or waits.
+    /// Locks for reading, if no task writes or waits.
     ///
     /// # Errors
     ///
-    /// If a task does, or there are as many readers as there may be.
+    /// Fails if a task writes or waits, or if the maximum number of readers is reached.
     #[track_caller]
     #[inline]
     pub fn try_read(&self) -> Result<RwLockReadGuard<'_, T>, TryLockError> {
@@ -205,22 +205,22 @@ impl<T: ?Sized> RwLock<T> {
         Ok(RwLockReadGuard::new(self))
     }
 
-    /// As [`try_read`](Self::try_read), with a guard that may go to another task.
+    /// Locks like [`try_read`](Self::try_read), with a guard that may move to another task.
     ///
     /// # Errors
     ///
-    /// As [`try_read`](Self::try_read).
+    /// Same as [`try_read`](Self::try_read).
     #[track_caller]
     pub fn try_read_owned(self: Arc<Self>) -> Result<OwnedRwLockReadGuard<T>, TryLockError> {
         self.try_take(1)?;
         Ok(OwnedRwLockReadGuard::new(self))
     }
 
-    /// Locks for writing, if nobody holds the lock or waits for it.
+    /// Locks for writing, if no task holds the lock or waits for it.
     ///
     /// # Errors
     ///
-    /// If a task does.
+    /// Fails if a task holds the lock or waits for it.
     #[track_caller]
     #[inline]
     pub fn try_write(&self) -> Result<RwLockWriteGuard<'_, T>, TryLockError> {
@@ -228,11 +228,11 @@ impl<T: ?Sized> RwLock<T> {
         Ok(RwLockWriteGuard::new(self))
     }
 
-    /// As [`try_write`](Self::try_write), with a guard that may go to another task.
+    /// Locks like [`try_write`](Self::try_write), with a guard that may move to another task.
     ///
     /// # Errors
     ///
-    /// As [`try_write`](Self::try_write).
+    /// Same as [`try_write`](Self::try_write).
     #[track_caller]
     pub fn try_write_owned(self: Arc<Self>) -> Result<OwnedRwLockWriteGuard<T>, TryLockError> {
         self.try_take(self.max_readers)?;
@@ -250,7 +250,7 @@ impl<T: ?Sized> RwLock<T> {
     ///
     /// # Panics
     ///
-    /// Inside a task, which must not block its thread.
+    /// Panics inside a task, which must not block its thread.
     ///
     /// # Examples
     ///
@@ -267,13 +267,13 @@ impl<T: ?Sized> RwLock<T> {
     ///
     /// # Panics
     ///
-    /// As [`blocking_read`](Self::blocking_read).
+    /// Same as [`blocking_read`](Self::blocking_read).
     #[track_caller]
     pub fn blocking_write(&self) -> RwLockWriteGuard<'_, T> {
         blocking::block_on("blocking_write", self.write())
     }
 
-    /// The value: there is nobody else.
+    /// Returns a mutable reference to the value. No lock is needed, as no other task can have one.
     pub fn get_mut(&mut self) -> &mut T {
         self.value.get_mut()
     }

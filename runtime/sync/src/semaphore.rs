@@ -12,7 +12,7 @@ use pin_project_lite::pin_project;
 use crate::blocking;
 use crate::permits::{self, Acquire, Claim, Permits, Refusal, Source};
 
-/// So many permits, each for one holder at a time.
+/// A number of permits, each for one holder at a time.
 ///
 /// Fair: waiting tasks are served first come, first served. A task that waits for many permits is not overtaken by
 /// tasks that wait for few.
@@ -48,18 +48,18 @@ impl Semaphore {
     /// The most permits that a semaphore may have.
     pub const MAX_PERMITS: usize = usize::MAX >> 3;
 
-    /// A semaphore with `permits` permits.
+    /// Creates a semaphore with `permits` permits.
     ///
     /// # Panics
     ///
-    /// If there are more than [`MAX_PERMITS`](Self::MAX_PERMITS).
+    /// Panics if there are more than [`MAX_PERMITS`](Self::MAX_PERMITS).
     #[track_caller]
     pub fn new(permits: usize) -> Self {
         assert!(permits <= Self::MAX_PERMITS, "a semaphore has {} permits at most, not {permits}", Self::MAX_PERMITS);
         Self(Lock::new(Permits::new(permits)))
     }
 
-    /// As [`new`](Self::new), for a `static`.
+    /// Creates one like [`new`](Self::new), for a `static`.
     ///
     /// # Examples
     ///
@@ -74,7 +74,7 @@ impl Semaphore {
         Self(Lock::new(Permits::new(permits)))
     }
 
-    /// How many permits are free: not held, and not kept for a waiting task.
+    /// Returns the number of free permits: not held, and not kept for a waiting task.
     pub fn available_permits(&self) -> usize {
         self.with(|permits| permits.free())
     }
@@ -83,14 +83,14 @@ impl Semaphore {
     ///
     /// # Panics
     ///
-    /// If there would be more than [`MAX_PERMITS`](Self::MAX_PERMITS).
+    /// Panics if there would be more than [`MAX_PERMITS`](Self::MAX_PERMITS).
     #[track_caller]
     pub fn add_permits(&self, count: usize) {
         let is_added = permits::add(self, count, Self::MAX_PERMITS);
         assert!(is_added, "a semaphore has {} permits at most", Self::MAX_PERMITS);
     }
 
-    /// Takes away up to `count` free permits for good, and says how many it was.
+    /// Removes up to `count` free permits permanently, and returns their number.
     ///
     /// # Examples
     ///
@@ -107,7 +107,7 @@ impl Semaphore {
     ///
     /// # Errors
     ///
-    /// If the semaphore is closed, also while it waits.
+    /// Fails if the semaphore is closed, even during the wait.
     ///
     /// # Cancel safety
     ///
@@ -118,37 +118,37 @@ impl Semaphore {
         self.acquire_many(1)
     }
 
-    /// As [`acquire`](Self::acquire), for `count` permits at once.
+    /// Waits for `count` permits at once, like [`acquire`](Self::acquire).
     ///
     /// # Errors
     ///
-    /// As [`acquire`](Self::acquire).
+    /// Same as [`acquire`](Self::acquire).
     ///
     /// # Cancel safety
     ///
-    /// As [`acquire`](Self::acquire).
+    /// Same as [`acquire`](Self::acquire).
     #[track_caller]
     #[inline]
     pub fn acquire_many(&self, count: u32) -> AcquireRef<'_> {
         AcquireRef { inner: Acquire::new(self, count as usize) }
     }
 
-    /// Takes a permit if one is free and nobody waits.
+    /// Takes a permit if one is free and no task waits.
     ///
     /// # Errors
     ///
-    /// If there is none, or the semaphore is closed.
+    /// Fails if there is none, or the semaphore is closed.
     #[track_caller]
     #[inline]
     pub fn try_acquire(&self) -> Result<SemaphorePermit<'_>, TryAcquireError> {
         self.try_acquire_many(1)
     }
 
-    /// As [`try_acquire`](Self::try_acquire), for `count` permits at once.
+    /// Takes `count` permits at once, like [`try_acquire`](Self::try_acquire).
     ///
     /// # Errors
     ///
-    /// As [`try_acquire`](Self::try_acquire).
+    /// Same as [`try_acquire`](Self::try_acquire).
     #[track_caller]
     #[inline]
     pub fn try_acquire_many(&self, count: u32) -> Result<SemaphorePermit<'_>, TryAcquireError> {
@@ -156,51 +156,51 @@ impl Semaphore {
         Ok(SemaphorePermit { semaphore: self, count: count as usize })
     }
 
-    /// As [`acquire`](Self::acquire), with a permit that may go to another task.
+    /// Waits for a permit that may move to another task, like [`acquire`](Self::acquire).
     ///
     /// # Errors
     ///
-    /// As [`acquire`](Self::acquire).
+    /// Same as [`acquire`](Self::acquire).
     ///
     /// # Cancel safety
     ///
-    /// As [`acquire`](Self::acquire).
+    /// Same as [`acquire`](Self::acquire).
     #[track_caller]
     #[inline]
     pub fn acquire_owned(self: Arc<Self>) -> AcquireOwned {
         self.acquire_many_owned(1)
     }
 
-    /// As [`acquire_owned`](Self::acquire_owned), for `count` permits at once.
+    /// Waits for `count` permits at once, like [`acquire_owned`](Self::acquire_owned).
     ///
     /// # Errors
     ///
-    /// As [`acquire`](Self::acquire).
+    /// Same as [`acquire`](Self::acquire).
     ///
     /// # Cancel safety
     ///
-    /// As [`acquire`](Self::acquire).
+    /// Same as [`acquire`](Self::acquire).
     #[track_caller]
     #[inline]
     pub fn acquire_many_owned(self: Arc<Self>, count: u32) -> AcquireOwned {
         AcquireOwned { inner: Acquire::new(Some(self), count as usize) }
     }
 
-    /// As [`try_acquire`](Self::try_acquire), with a permit that may go to another task.
+    /// Takes a permit that may move to another task, like [`try_acquire`](Self::try_acquire).
     ///
     /// # Errors
     ///
-    /// As [`try_acquire`](Self::try_acquire).
+    /// Same as [`try_acquire`](Self::try_acquire).
     #[track_caller]
     pub fn try_acquire_owned(self: Arc<Self>) -> Result<OwnedSemaphorePermit, TryAcquireError> {
         self.try_acquire_many_owned(1)
     }
 
-    /// As [`try_acquire_owned`](Self::try_acquire_owned), for `count` permits at once.
+    /// Takes `count` permits at once, like [`try_acquire_owned`](Self::try_acquire_owned).
     ///
     /// # Errors
     ///
-    /// As [`try_acquire`](Self::try_acquire).
+    /// Same as [`try_acquire`](Self::try_acquire).
     #[track_caller]
     pub fn try_acquire_many_owned(self: Arc<Self>, count: u32) -> Result<OwnedSemaphorePermit, TryAcquireError> {
         self.try_take(count as usize)?;
@@ -211,11 +211,11 @@ impl Semaphore {
     ///
     /// # Errors
     ///
-    /// As [`acquire`](Self::acquire).
+    /// Same as [`acquire`](Self::acquire).
     ///
     /// # Panics
     ///
-    /// Inside a task, which must not block its thread.
+    /// Panics inside a task, which must not block its thread.
     ///
     /// # Examples
     ///
@@ -230,43 +230,44 @@ impl Semaphore {
         blocking::block_on("blocking_acquire", self.acquire())
     }
 
-    /// As [`blocking_acquire`](Self::blocking_acquire), for `count` permits at once.
+    /// Takes `count` permits at once on a thread that may block, like [`blocking_acquire`](Self::blocking_acquire).
     ///
     /// # Errors
     ///
-    /// As [`acquire`](Self::acquire).
+    /// Same as [`acquire`](Self::acquire).
     ///
     /// # Panics
     ///
-    /// As [`blocking_acquire`](Self::blocking_acquire).
+    /// Same as [`blocking_acquire`](Self::blocking_acquire).
     #[track_caller]
     pub fn blocking_acquire_many(&self, count: u32) -> Result<SemaphorePermit<'_>, AcquireError> {
         blocking::block_on("blocking_acquire_many", self.acquire_many(count))
     }
 
-    /// As [`blocking_acquire`](Self::blocking_acquire), with a permit that may go to another thread.
+    /// Takes a permit that may move to another thread, like [`blocking_acquire`](Self::blocking_acquire).
     ///
     /// # Errors
     ///
-    /// As [`acquire`](Self::acquire).
+    /// Same as [`acquire`](Self::acquire).
     ///
     /// # Panics
     ///
-    /// As [`blocking_acquire`](Self::blocking_acquire).
+    /// Same as [`blocking_acquire`](Self::blocking_acquire).
     #[track_caller]
     pub fn blocking_acquire_owned(self: Arc<Self>) -> Result<OwnedSemaphorePermit, AcquireError> {
         blocking::block_on("blocking_acquire_owned", self.acquire_owned())
     }
 
-    /// As [`blocking_acquire_owned`](Self::blocking_acquire_owned), for `count` permits at once.
+    /// Takes `count` permits at once on a thread that may block, like
+    /// [`blocking_acquire_owned`](Self::blocking_acquire_owned).
     ///
     /// # Errors
     ///
-    /// As [`acquire`](Self::acquire).
+    /// Same as [`acquire`](Self::acquire).
     ///
     /// # Panics
     ///
-    /// As [`blocking_acquire`](Self::blocking_acquire).
+    /// Same as [`blocking_acquire`](Self::blocking_acquire).
     #[track_caller]
     pub fn blocking_acquire_many_owned(self: Arc<Self>, count: u32) -> Result<OwnedSemaphorePermit, AcquireError> {
         blocking::block_on("blocking_acquire_many_owned", self.acquire_many_owned(count))
@@ -282,7 +283,8 @@ impl Semaphore {
         })
     }
 
-    /// From now on no task gets a permit; waiting tasks get an error. Permits that are held stay valid.
+    /// Closes the semaphore: from now on no task gets a permit, and waiting tasks get an error. Permits that are held
+    /// stay valid.
     ///
     /// # Examples
     ///
@@ -297,7 +299,7 @@ impl Semaphore {
         permits::close(self);
     }
 
-    /// Whether [`close`](Self::close) was called.
+    /// Returns `true` if [`close`](Self::close) was called.
     pub fn is_closed(&self) -> bool {
         self.with(|permits| permits.is_closed())
     }
@@ -378,7 +380,7 @@ pub struct OwnedSemaphorePermit {
 macro_rules! permit {
     ($permit:ty, $clone:expr) => {
         impl $permit {
-            /// Keeps the permits for good: the semaphore has fewer from now on.
+            /// Keeps the permits permanently: the semaphore has fewer from now on.
             pub fn forget(mut self) {
                 self.count = 0;
             }
@@ -387,7 +389,7 @@ macro_rules! permit {
             ///
             /// # Panics
             ///
-            /// If `other` is of another semaphore.
+            /// Panics if `other` is of another semaphore.
             #[track_caller]
             pub fn merge(&mut self, mut other: Self) {
                 let is_same = std::ptr::eq::<Semaphore>(&*self.semaphore, &*other.semaphore);
@@ -395,13 +397,13 @@ macro_rules! permit {
                 self.count += std::mem::take(&mut other.count);
             }
 
-            /// Splits off `count` permits, if it has as many.
+            /// Splits off `count` permits, if it has that many.
             pub fn split(&mut self, count: usize) -> Option<Self> {
                 self.count = self.count.checked_sub(count)?;
                 Some(Self { semaphore: $clone(&self.semaphore), count })
             }
 
-            /// How many permits this holds.
+            /// Returns the number of permits held.
             pub fn num_permits(&self) -> usize {
                 self.count
             }
@@ -422,14 +424,14 @@ permit!(SemaphorePermit<'_>, |semaphore: &_| *semaphore);
 permit!(OwnedSemaphorePermit, Arc::clone);
 
 impl<'a> SemaphorePermit<'a> {
-    /// The semaphore of the permits.
+    /// Returns the semaphore of the permits.
     pub fn semaphore(&self) -> &'a Semaphore {
         self.semaphore
     }
 }
 
 impl OwnedSemaphorePermit {
-    /// The semaphore of the permits.
+    /// Returns the semaphore of the permits.
     pub fn semaphore(&self) -> &Arc<Semaphore> {
         &self.semaphore
     }
@@ -452,7 +454,7 @@ impl std::error::Error for AcquireError {}
 pub enum TryAcquireError {
     /// The semaphore is closed.
     Closed,
-    /// Too few are free, or others wait for them.
+    /// Too few are free, or other tasks wait for them.
     NoPermits,
 }
 

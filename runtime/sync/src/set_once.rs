@@ -10,9 +10,9 @@ use pin_project_lite::pin_project;
 use crate::once_cell::Value;
 use crate::rounds::{self, Place, Rounds, Wait};
 
-/// A value that one sets, once, and others wait for.
+/// A cell that one task sets, once, and other tasks wait for.
 ///
-/// If the tasks that need the value also make it, [`OnceCell`](crate::OnceCell) is meant.
+/// If the tasks that need the value also make it, use [`OnceCell`](crate::OnceCell).
 ///
 /// # Examples
 ///
@@ -46,43 +46,43 @@ impl<T> Place for &SetOnce<T> {
 }
 
 impl<T> SetOnce<T> {
-    /// An empty cell.
+    /// Creates an empty cell.
     pub fn new() -> Self {
         Self { value: Value::new(), rounds: Lock::new(Rounds::new()) }
     }
 
-    /// As [`new`](Self::new), for a `static`.
+    /// Creates one like [`new`](Self::new), for a `static`.
     #[cfg(not(loom))]
     pub const fn const_new() -> Self {
         Self { value: Value::new(), rounds: Lock::new(Rounds::new()) }
     }
 
-    /// A cell with a value, if there is one.
+    /// Creates a cell with a value, if one is given.
     pub fn new_with(value: Option<T>) -> Self {
         value.map_or_else(Self::new, Self::from)
     }
 
-    /// A cell with a value, for a `static`.
+    /// Creates a cell with a value, for a `static`.
     #[cfg(not(loom))]
     pub const fn const_new_with(value: T) -> Self {
         Self { value: Value::Constant(value), rounds: Lock::new(Rounds::new()) }
     }
 
-    /// Whether there is a value.
+    /// Returns `true` if there is a value.
     pub fn initialized(&self) -> bool {
         self.value.get().is_some()
     }
 
-    /// The value, if there is one.
+    /// Returns the value, if there is one.
     pub fn get(&self) -> Option<&T> {
         self.value.get()
     }
 
-    /// Sets the value, and wakes all who wait for it.
+    /// Sets the value, and wakes all tasks that wait for it.
     ///
     /// # Errors
     ///
-    /// If there is one. The error has `value`.
+    /// Fails if there is a value already. The error has `value`.
     ///
     /// # Examples
     ///
@@ -107,7 +107,7 @@ impl<T> SetOnce<T> {
         SetOnceWait { inner: Wait::new(self) }
     }
 
-    /// The value, if there is one.
+    /// Returns the value, if there is one.
     pub fn into_inner(self) -> Option<T> {
         self.value.into_inner()
     }
@@ -171,7 +171,7 @@ impl<T> fmt::Debug for SetOnceWait<'_, T> {
     }
 }
 
-/// There was a value already; this is the one that was to be set.
+/// The error of setting a value when there is one already. It contains the rejected value.
 #[derive(Debug, PartialEq, Eq)]
 pub struct SetOnceError<T>(pub T);
 

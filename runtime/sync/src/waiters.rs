@@ -2,7 +2,7 @@
 //!
 //! The list is intrusive: a [`Waiter`] is a part of the future that waits, so that waiting allocates nothing, and any
 //! waiter can leave in constant time. All of a waiter but its address is plain state under the lock that guards the
-//! list. `D` is what the primitive keeps for each waiter.
+//! list. `D` is the data that the primitive keeps for each waiter.
 //!
 //! Wakers go into a [`Wakes`] and are called when the lock is released: a waker is foreign code.
 //!
@@ -95,7 +95,7 @@ impl<D> WaitList<D> {
         self.tail = Some(this);
     }
 
-    /// What the first waiter keeps.
+    /// The data of the first waiter.
     pub(crate) fn front(&mut self) -> Option<&mut D> {
         self.head.map(|head| &mut self.node(head).data)
     }
@@ -107,7 +107,7 @@ impl<D> WaitList<D> {
         self.unlink(head)
     }
 
-    /// As [`pop_front`](Self::pop_front), with the last waiter.
+    /// The last waiter leaves, like the first in [`pop_front`](Self::pop_front).
     pub(crate) fn pop_back(&mut self, tell: impl FnOnce(&mut D)) -> Option<Waker> {
         let tail = self.tail?;
         tell(&mut self.node(tail).data);
@@ -137,7 +137,7 @@ impl<D> WaitList<D> {
         self.tail = Some(tail);
     }
 
-    /// What this waiter keeps, and whether it is still queued.
+    /// The data of this waiter, and whether it is still queued.
     ///
     /// # Safety
     ///
@@ -147,7 +147,7 @@ impl<D> WaitList<D> {
         (&mut node.data, node.is_queued)
     }
 
-    /// Whether the queued waiter has a waker that wakes another task than `waker`.
+    /// Returns `true` if the queued waiter has a waker that wakes another task than `waker`.
     ///
     /// # Safety
     ///
@@ -232,7 +232,7 @@ impl Wakes {
         }
     }
 
-    /// Calls all, in order, also after one has panicked. The lock is not held.
+    /// Calls all, in order, even after one has panicked. The lock is not held.
     pub(crate) fn wake_all(&mut self) {
         let mut steps = Steps::default();
         for waker in self.wakers[..std::mem::take(&mut self.len)].iter_mut().filter_map(Option::take) {
@@ -241,7 +241,7 @@ impl Wakes {
     }
 }
 
-/// Calls `wakes`, and then what `next` takes out under the lock, a batch at a time until one is not full: also after a
+/// Calls `wakes`, and then what `next` takes out under the lock, a batch at a time until one is not full, even after a
 /// waker has panicked.
 pub(crate) fn wake_all(mut wakes: Wakes, mut next: impl FnMut(&mut Wakes)) {
     let mut steps = Steps::default();

@@ -1,7 +1,8 @@
-//! A channel that keeps the newest value, for all to see: configuration, progress, a state.
+//! A channel that keeps only the newest value: configuration, progress, a state.
 //!
-//! Receivers look at the value where it is, and wait for the next one. Values that come faster than a receiver looks
-//! are not kept for it. It is closed when all senders are gone, and a sender knows when all receivers are.
+//! Receivers borrow the value in place, and wait for the next one. Values that change faster than a receiver reads them
+//! are not kept for it. The channel is closed when all senders are gone, and a sender knows when all receivers are
+//! gone.
 //!
 //! # Examples
 //!
@@ -46,7 +47,7 @@ use crate::primitives::{RwLock, RwLockReadGuard};
 use crate::rounds::{self, Place, Rounds, Wait};
 use crate::waiters::{self, Wakes};
 
-/// Makes a channel that begins with `init`, which its receiver has seen.
+/// Creates a channel with the value `init`, which its receiver has seen.
 ///
 /// # Examples
 ///
@@ -82,7 +83,7 @@ pub(crate) struct State {
 }
 
 impl<T> Shared<T> {
-    /// No user code is in the way of the pointer to the value, so poison tells nothing.
+    /// No user code runs while the pointer to the value changes, so poison means nothing.
     fn read(&self) -> RwLockReadGuard<'_, Current<T>> {
         self.current.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -122,13 +123,13 @@ impl<T> Place for Closes<'_, T> {
 
 /// Sends values to all receivers; see [`channel`].
 ///
-/// When the last sender is dropped the channel is closed.
+/// When the last sender is dropped, the channel is closed.
 pub struct Sender<T> {
     shared: Arc<Shared<T>>,
 }
 
 impl<T> Sender<T> {
-    /// A channel without a receiver; [`subscribe`](Self::subscribe) makes one.
+    /// Creates a channel without a receiver; [`subscribe`](Self::subscribe) adds one.
     pub fn new(init: T) -> Self {
         let state = State { version: 0, senders: 1, receivers: 0, changes: Rounds::new(), closes: Rounds::new() };
         let current = RwLock::new(Current { version: 0, value: init });
@@ -139,12 +140,13 @@ impl<T> Sender<T> {
     ///
     /// # Errors
     ///
-    /// If there is no receiver: then the value stays as it is, and the error has the new one. See
-    /// [`send_replace`](Self::send_replace) for a value that later receivers are to see.
+    /// Fails if there is no receiver. Then the value stays as it is, and the error has the new one. For a value that
+    /// later receivers are to see, use [`send_replace`](Self::send_replace).
     ///
     /// # Panics
     ///
-    /// May panic, or never return, if this thread has a [`Ref`] of this channel; so with all methods that send.
+    /// May panic, or never return, if this thread has a [`Ref`] of this channel. The same is true of all methods that
+    /// send.
     pub fn send(&self, value: T) -> Result<(), SendError<T>> {
         if self.is_closed() {
             return Err(SendError(value));
@@ -153,11 +155,11 @@ impl<T> Sender<T> {
         Ok(())
     }
 
-    /// Changes the value where it is, and wakes the receivers that wait.
+    /// Changes the value in place, and wakes the receivers that wait.
     ///
     /// # Panics
     ///
-    /// If `modify` does. Then nobody is told, and the value is as `modify` left it.
+    /// Panics if `modify` does. Then no receiver is woken, and the value is as `modify` left it.
     ///
     /// # Examples
     ///
@@ -173,11 +175,12 @@ impl<T> Sender<T> {
         });
     }
 
-    /// As [`send_modify`](Self::send_modify), where `modify` says whether receivers are to be told. So does this.
+    /// Changes the value like [`send_modify`](Self::send_modify), but wakes receivers only if `modify` returns `true`.
+    /// Returns the result of `modify`.
     ///
     /// # Panics
     ///
-    /// As [`send_modify`](Self::send_modify).
+    /// Same as [`send_modify`](Self::send_modify).
     ///
     /// # Examples
     ///
@@ -205,7 +208,7 @@ impl<T> Sender<T> {
         true
     }
 
-    /// Replaces the value, also if there is no receiver, and returns the one before.
+    /// Replaces the value, even if there is no receiver, and returns the previous one.
     ///
     /// # Examples
     ///
@@ -219,12 +222,12 @@ impl<T> Sender<T> {
         value
     }
 
-    /// The value, which cannot change as long as the [`Ref`] lives.
+    /// Borrows the value, which cannot change as long as the [`Ref`] lives.
     pub fn borrow(&self) -> Ref<'_, T> {
         Ref { current: self.shared.read(), has_changed: false }
     }
 
-    /// Whether there is no receiver.
+    /// Returns `true` if there is no receiver.
     pub fn is_closed(&self) -> bool {
         self.receiver_count() == 0
     }
@@ -250,7 +253,7 @@ impl<T> Sender<T> {
         WatchClosed { inner: Wait::new(Closes(&self.shared)) }
     }
 
-    /// A receiver that has seen the value, but for one that is being sent.
+    /// Creates a receiver that has seen the current value, but not one that is being sent.
     pub fn subscribe(&self) -> Receiver<T> {
         // Without the value's lock, which user code may hold. A send that goes on has not told of its value yet, then
         // this receiver is told too; or it has, and what can be borrowed is that value.
@@ -262,17 +265,17 @@ impl<T> Sender<T> {
         Receiver { shared: self.shared.clone(), version }
     }
 
-    /// How many receivers there are.
+    /// Returns the number of receivers.
     pub fn receiver_count(&self) -> usize {
         self.shared.state.lock().receivers
     }
 
-    /// How many senders there are.
+    /// Returns the number of senders.
     pub fn sender_count(&self) -> usize {
         self.shared.state.lock().senders
     }
 
-    /// Whether both send to the same receivers.
+    /// Returns `true` if both send to the same receivers.
     pub fn same_channel(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.shared, &other.shared)
     }
@@ -306,24 +309,24 @@ impl<T> fmt::Debug for Sender<T> {
     }
 }
 
-/// Sees the newest value; see [`channel`]. A clone has seen what its original has.
+/// Receives the newest value; see [`channel`]. A clone has seen the same values as its original.
 pub struct Receiver<T> {
     shared: Arc<Shared<T>>,
-    /// What it has seen.
+    /// The latest version that it has seen.
     version: u64,
 }
 
 impl<T> Receiver<T> {
-    /// The value, which cannot change as long as the [`Ref`] lives. It does not count as seen.
+    /// Borrows the value, which cannot change as long as the [`Ref`] lives. It does not count as seen.
     ///
-    /// A [`Ref`] blocks the threads of senders, so it is for a short look, and not across an `.await`.
+    /// A [`Ref`] blocks the threads of senders, so keep it only briefly, and not across an `.await`.
     pub fn borrow(&self) -> Ref<'_, T> {
         let current = self.shared.read();
         let has_changed = current.version != self.version;
         Ref { current, has_changed }
     }
 
-    /// As [`borrow`](Self::borrow), and the value counts as seen.
+    /// Borrows the value like [`borrow`](Self::borrow), and marks it as seen.
     ///
     /// # Examples
     ///
@@ -341,22 +344,22 @@ impl<T> Receiver<T> {
         Ref { current, has_changed }
     }
 
-    /// Whether there is a value that does not count as seen.
+    /// Returns `true` if there is a value that does not count as seen.
     ///
     /// # Errors
     ///
-    /// If all senders are gone, also if there is such a value.
+    /// Fails if all senders are gone, even if there is such a value.
     pub fn has_changed(&self) -> Result<bool, RecvError> {
         let state = self.shared.state.lock();
         if state.senders == 0 { Err(RecvError(())) } else { Ok(state.version != self.version) }
     }
 
-    /// Whether all senders are gone.
+    /// Returns `true` if all senders are gone.
     pub fn is_closed(&self) -> bool {
         self.shared.state.lock().senders == 0
     }
 
-    /// Lets the value count as not seen.
+    /// Marks the value as not seen.
     ///
     /// # Examples
     ///
@@ -371,39 +374,39 @@ impl<T> Receiver<T> {
         self.version = self.shared.state.lock().version.wrapping_sub(1);
     }
 
-    /// Lets the value count as seen.
+    /// Marks the value as seen.
     pub fn mark_unchanged(&mut self) {
         self.version = self.shared.state.lock().version;
     }
 
-    /// Waits for a value that does not count as seen, and lets it count as seen.
+    /// Waits for a value that does not count as seen, and marks it as seen.
     ///
     /// # Errors
     ///
-    /// If there is none, and all senders are gone.
+    /// Fails if there is no such value, and all senders are gone.
     ///
     /// # Cancel safety
     ///
-    /// Safe: a dropped future has not let a value count as seen.
+    /// Safe: a dropped future has not marked a value as seen.
     #[track_caller]
     pub fn changed(&mut self) -> WatchChanged<'_, T> {
         let Self { shared, version } = self;
         WatchChanged { seen: version, inner: Wait::new(Changes(shared)) }
     }
 
-    /// Waits for a value that `is_wanted`, beginning with the one that is there. Each that is looked at counts as seen.
+    /// Waits for a value that `is_wanted`, starting with the current one. Each value that is checked counts as seen.
     ///
     /// # Errors
     ///
-    /// If all senders are gone and their last value is not wanted.
+    /// Fails if all senders are gone and their last value is not wanted.
     ///
     /// # Panics
     ///
-    /// If `is_wanted` does.
+    /// Panics if `is_wanted` does.
     ///
     /// # Cancel safety
     ///
-    /// Safe, but for this: values that were looked at and not wanted count as seen.
+    /// Safe, except that values that were checked and not wanted count as seen.
     ///
     /// # Examples
     ///
@@ -422,7 +425,7 @@ impl<T> Receiver<T> {
         WatchWaitFor { seen: version, is_wanted, has_looked: false, announced: None, is_closed: false, inner }
     }
 
-    /// Whether both are of one channel.
+    /// Returns `true` if both receivers are of one channel.
     pub fn same_channel(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.shared, &other.shared)
     }
@@ -457,7 +460,7 @@ pub struct Ref<'a, T> {
 }
 
 impl<T> Ref<'_, T> {
-    /// Whether the value did not count as seen when it was borrowed. Senders have seen all.
+    /// Returns `true` if the value did not count as seen when it was borrowed. Senders have seen all values.
     pub fn has_changed(&self) -> bool {
         self.has_changed
     }

@@ -1,4 +1,4 @@
-//! What a barrier promises.
+//! Tests of the promises of a barrier.
 
 mod by_hand;
 

@@ -1,4 +1,4 @@
-//! What a channel to everybody promises.
+//! Tests of the promises of a channel to all receivers.
 
 mod by_hand;
 

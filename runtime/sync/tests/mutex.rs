@@ -1,4 +1,4 @@
-//! What a mutex promises.
+//! Tests of the promises of a mutex.
 
 mod by_hand;
 

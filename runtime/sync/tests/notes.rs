@@ -1,4 +1,4 @@
-//! What a task that waits says it waits for, and where.
+//! Tests of the notes of waiting tasks: what they wait for, and where.
 
 mod by_hand;
 

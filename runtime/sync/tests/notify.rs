@@ -1,4 +1,4 @@
-//! What a notification promises.
+//! Tests of the promises of a notification.
 
 mod by_hand;
 

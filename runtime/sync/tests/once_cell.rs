@@ -1,4 +1,4 @@
-//! What a cell that is filled once promises.
+//! Tests of the promises of a cell that is filled once.
 
 mod by_hand;
 

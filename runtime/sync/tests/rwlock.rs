@@ -1,4 +1,4 @@
-//! What a read-write lock promises.
+//! Tests of the promises of a read-write lock.
 
 mod by_hand;
 

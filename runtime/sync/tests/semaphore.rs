@@ -1,4 +1,4 @@
-//! What a semaphore promises.
+//! Tests of the promises of a semaphore.
 
 mod by_hand;
 

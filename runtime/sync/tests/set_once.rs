@@ -1,4 +1,4 @@
-//! What a cell that is set once and awaited promises.
+//! Tests of the promises of a cell that is set once and awaited.
 
 mod by_hand;
 

@@ -1,4 +1,4 @@
-//! What a channel that keeps the newest value promises.
+//! Tests of the promises of a channel that keeps the newest value.
 
 mod by_hand;
 

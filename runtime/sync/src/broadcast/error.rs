@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::fmt;
 
-/// There is no receiver; this is the message.
+/// The error of a message sent without a receiver; it contains the message.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct SendError<T>(pub T);
 
@@ -21,12 +21,12 @@ impl<T> fmt::Display for SendError<T> {
 
 impl<T> Error for SendError<T> {}
 
-/// Why [`Receiver::recv`](super::Receiver::recv) has no message.
+/// The reason why [`Receiver::recv`](super::Receiver::recv) has no message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RecvError {
-    /// All senders are gone, and so are their messages.
+    /// All senders are gone, and no message is left.
     Closed,
-    /// So many messages were overwritten before the receiver got them.
+    /// This number of messages was overwritten before the receiver got them.
     Lagged(u64),
 }
 
@@ -41,14 +41,14 @@ impl fmt::Display for RecvError {
 
 impl Error for RecvError {}
 
-/// Why [`Receiver::try_recv`](super::Receiver::try_recv) has no message.
+/// The reason why [`Receiver::try_recv`](super::Receiver::try_recv) has no message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TryRecvError {
-    /// There is none, and there may be one later.
+    /// There is no message now, but there may be one later.
     Empty,
-    /// All senders are gone, and so are their messages.
+    /// All senders are gone, and no message is left.
     Closed,
-    /// So many messages were overwritten before the receiver got them.
+    /// This number of messages was overwritten before the receiver got them.
     Lagged(u64),
 }
 

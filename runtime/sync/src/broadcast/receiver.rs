@@ -13,7 +13,7 @@ use super::{Closes, Messages, Shared};
 use crate::blocking;
 use crate::rounds::{self, Wait};
 
-/// Gets each message that is sent after it was made; see [`channel`](super::channel).
+/// Receives each message sent after its creation; see [`channel`](super::channel).
 pub struct Receiver<T> {
     pub(super) shared: Arc<Shared<T>>,
     /// The position of the next message it gets.
@@ -21,7 +21,7 @@ pub struct Receiver<T> {
 }
 
 impl<T> Receiver<T> {
-    /// How many messages were sent that it has not got, also those that are not kept any more.
+    /// Returns the number of messages sent but not yet received, including those that are no longer kept.
     ///
     /// # Examples
     ///
@@ -36,32 +36,32 @@ impl<T> Receiver<T> {
         (self.shared.state.lock().tail - self.next) as usize
     }
 
-    /// Whether it has got all that was sent.
+    /// Returns `true` if it has received all messages that were sent.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether both are of one channel.
+    /// Returns `true` if both receivers are of one channel.
     pub fn same_channel(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.shared, &other.shared)
     }
 
-    /// How many [`Sender`](super::Sender)s there are.
+    /// Returns the number of [`Sender`](super::Sender)s.
     pub fn sender_strong_count(&self) -> usize {
         self.shared.state.lock().senders
     }
 
-    /// How many [`WeakSender`](super::WeakSender)s there are.
+    /// Returns the number of [`WeakSender`](super::WeakSender)s.
     pub fn sender_weak_count(&self) -> usize {
         self.shared.state.lock().weak_senders
     }
 
-    /// Whether all senders are gone. There may be messages left.
+    /// Returns `true` if all senders are gone. There may be messages left.
     pub fn is_closed(&self) -> bool {
         self.sender_strong_count() == 0
     }
 
-    /// Another receiver, which gets what is sent from now on.
+    /// Creates another receiver, for the messages sent from now on.
     pub fn resubscribe(&self) -> Self {
         let next = self.shared.state.lock().subscribe();
         Self { shared: self.shared.clone(), next }
@@ -73,8 +73,9 @@ impl<T: Clone> Receiver<T> {
     ///
     /// # Errors
     ///
-    /// [`Lagged`](RecvError::Lagged) with the number of messages that were overwritten before this got them: the next
-    /// call returns the oldest that is kept. [`Closed`](RecvError::Closed) if all senders are gone and nothing is left.
+    /// Returns [`Lagged`](RecvError::Lagged) with the number of messages that were overwritten before this receiver got
+    /// them: the next call returns the oldest message kept. Returns [`Closed`](RecvError::Closed) if all senders are
+    /// gone and no message is left.
     ///
     /// # Cancel safety
     ///
@@ -85,11 +86,11 @@ impl<T: Clone> Receiver<T> {
         BroadcastRecv { next, inner: Wait::new(Messages(shared)) }
     }
 
-    /// The next message, if there is one.
+    /// Returns the next message, if there is one.
     ///
     /// # Errors
     ///
-    /// As [`recv`](Self::recv), and [`Empty`](TryRecvError::Empty) if that would wait.
+    /// Returns the errors of [`recv`](Self::recv), and [`Empty`](TryRecvError::Empty) if that would wait.
     ///
     /// # Examples
     ///
@@ -110,15 +111,15 @@ impl<T: Clone> Receiver<T> {
         }
     }
 
-    /// As [`recv`](Self::recv), on a thread that may block.
+    /// Waits for the next message like [`recv`](Self::recv), on a thread that may block.
     ///
     /// # Errors
     ///
-    /// As [`recv`](Self::recv).
+    /// Same as [`recv`](Self::recv).
     ///
     /// # Panics
     ///
-    /// Inside a task, which must not block its thread.
+    /// Panics inside a task, which must not block its thread.
     ///
     /// # Examples
     ///
@@ -136,7 +137,7 @@ impl<T: Clone> Receiver<T> {
 
 impl<T> Drop for Receiver<T> {
     fn drop(&mut self) {
-        /// Also after a message's destructor has panicked.
+        /// Runs even after a message's destructor has panicked.
         struct Close<'a, T>(&'a Shared<T>);
         impl<T> Drop for Close<'_, T> {
             fn drop(&mut self) {

@@ -29,7 +29,7 @@ pub(super) struct State<T> {
 }
 
 pub(super) struct Slot<T> {
-    /// How many receivers have not got the message.
+    /// The number of receivers that have not got the message.
     pub(super) owed: usize,
     /// Present while it is owed.
     pub(super) message: Option<Message<T>>,
@@ -98,7 +98,7 @@ impl<T> State<T> {
         Found::Message(self.pay(position).or(shared).expect("a message that is owed"))
     }
 
-    /// How many messages are owed to some receiver. They are the newest ones.
+    /// The number of messages owed to at least one receiver. They are the newest ones.
     pub(super) fn len(&mut self) -> usize {
         let (mut low, mut high) = (self.oldest(), self.tail);
         while low < high {

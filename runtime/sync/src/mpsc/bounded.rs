@@ -16,11 +16,11 @@ use super::unbounded::sender;
 use crate::blocking;
 use crate::permits::{Acquire, Claim, Refusal, Source};
 
-/// A channel that holds up to `bound` messages; then senders wait, first come, first served.
+/// Creates a channel that holds up to `bound` messages. When it is full, senders wait, first come, first served.
 ///
-/// A message that is sent while the receiver waits is handed over to it, and takes no room: with a bound of 1, two
-/// messages can be sent to a receiver that waits and has not run yet. So it is if the wait was given up, by a timeout
-/// for example: until the receiver receives again, there is room for one more.
+/// A message that is sent while the receiver waits is handed over to it, and takes no room. With a bound of 1, two
+/// messages can be sent to a receiver that waits and has not run yet. The same is true after the wait was given up, by
+/// a timeout for example: until the receiver receives again, there is room for one more message.
 ///
 /// # Examples
 ///
@@ -38,7 +38,7 @@ use crate::permits::{Acquire, Claim, Refusal, Source};
 ///
 /// # Panics
 ///
-/// If `bound` is 0, or larger than [`Semaphore::MAX_PERMITS`](crate::Semaphore::MAX_PERMITS).
+/// Panics if `bound` is 0, or larger than [`Semaphore::MAX_PERMITS`](crate::Semaphore::MAX_PERMITS).
 #[track_caller]
 pub fn channel<T>(bound: usize) -> (Sender<T>, Receiver<T>) {
     assert!(bound > 0, "a channel holds at least one message");
@@ -47,12 +47,12 @@ pub fn channel<T>(bound: usize) -> (Sender<T>, Receiver<T>) {
     (Sender { chan: chan.clone() }, Receiver::new(chan))
 }
 
-/// A sender of a channel of [`channel`].
+/// Sends messages to a bounded channel; see [`channel`].
 pub struct Sender<T> {
     chan: Arc<Chan<T>>,
 }
 
-/// Does not keep the channel open; see [`Sender::downgrade`].
+/// A sender that does not keep the channel open; see [`Sender::downgrade`].
 pub struct WeakSender<T> {
     chan: Arc<Chan<T>>,
 }
@@ -64,7 +64,7 @@ impl<T> Sender<T> {
     ///
     /// # Errors
     ///
-    /// If the receiver is gone or has closed the channel. The message comes back.
+    /// Fails if the receiver is gone or has closed the channel. The error has the message.
     ///
     /// # Cancel safety
     ///
@@ -76,11 +76,11 @@ impl<T> Sender<T> {
         SendRef { chan: &self.chan, location: Location::caller(), acquire: None, message: Some(message) }
     }
 
-    /// Sends the message if there is room and nobody waits for it.
+    /// Sends the message if there is room and no task waits for room.
     ///
     /// # Errors
     ///
-    /// If there is not, or the receiver is gone or has closed the channel. The message comes back.
+    /// Fails if there is no room, or the receiver is gone or has closed the channel. The error has the message.
     #[track_caller]
     #[inline]
     pub fn try_send(&self, message: T) -> Result<(), TrySendError<T>> {
@@ -91,15 +91,15 @@ impl<T> Sender<T> {
         })
     }
 
-    /// As [`send`](Self::send), on a thread that may block.
+    /// Sends like [`send`](Self::send), on a thread that may block.
     ///
     /// # Errors
     ///
-    /// As [`send`](Self::send).
+    /// Same as [`send`](Self::send).
     ///
     /// # Panics
     ///
-    /// Inside a task, which must not block its thread.
+    /// Panics inside a task, which must not block its thread.
     #[track_caller]
     pub fn blocking_send(&self, message: T) -> Result<(), SendError<T>> {
         blocking::block_on("blocking_send", self.send(message))
@@ -109,7 +109,7 @@ impl<T> Sender<T> {
     ///
     /// # Errors
     ///
-    /// If the receiver is gone or has closed the channel.
+    /// Fails if the receiver is gone or has closed the channel.
     ///
     /// # Cancel safety
     ///
@@ -135,58 +135,58 @@ impl<T> Sender<T> {
     ///
     /// # Errors
     ///
-    /// As [`reserve`](Self::reserve), and if the channel never has so much room.
+    /// Returns the errors of [`reserve`](Self::reserve), and fails if the channel never has that much room.
     ///
     /// # Cancel safety
     ///
-    /// As [`reserve`](Self::reserve).
+    /// Same as [`reserve`](Self::reserve).
     #[track_caller]
     pub fn reserve_many(&self, count: usize) -> ReserveMany<'_, T> {
         ReserveMany { acquire: Acquire::new(&*self.chan, count) }
     }
 
-    /// As [`reserve`](Self::reserve), with a permit that owns the sender.
+    /// Waits for room like [`reserve`](Self::reserve), and returns a permit that owns the sender.
     ///
     /// # Errors
     ///
-    /// As [`reserve`](Self::reserve).
+    /// Same as [`reserve`](Self::reserve).
     ///
     /// # Cancel safety
     ///
-    /// As [`reserve`](Self::reserve); the sender is dropped with the future.
+    /// A dropped future loses its place in the queue, and the sender is dropped with it.
     #[track_caller]
     pub fn reserve_owned(self) -> ReserveOwned<T> {
         let acquire = Acquire::new(self.chan.clone(), 1);
         ReserveOwned { acquire, sender: Some(self) }
     }
 
-    /// Takes room for one message, if there is some.
+    /// Reserves room for one message, if there is some.
     ///
     /// # Errors
     ///
-    /// If there is not, or the receiver is gone or has closed the channel.
+    /// Fails if there is no room, or the receiver is gone or has closed the channel.
     #[track_caller]
     pub fn try_reserve(&self) -> Result<Permit<'_, T>, TrySendError<()>> {
         self.take(1, Location::caller())?;
         Ok(Permit { chan: &self.chan })
     }
 
-    /// Takes room for `count` messages, if there is as much.
+    /// Reserves room for `count` messages, if there is that much.
     ///
     /// # Errors
     ///
-    /// As [`try_reserve`](Self::try_reserve).
+    /// Same as [`try_reserve`](Self::try_reserve).
     #[track_caller]
     pub fn try_reserve_many(&self, count: usize) -> Result<PermitIterator<'_, T>, TrySendError<()>> {
         self.take(count, Location::caller())?;
         Ok(PermitIterator { chan: &self.chan, count })
     }
 
-    /// As [`try_reserve`](Self::try_reserve), with a permit that owns the sender.
+    /// Reserves room like [`try_reserve`](Self::try_reserve), and returns a permit that owns the sender.
     ///
     /// # Errors
     ///
-    /// As [`try_reserve`](Self::try_reserve). The sender comes back.
+    /// Returns the errors of [`try_reserve`](Self::try_reserve). The error has the sender.
     #[track_caller]
     pub fn try_reserve_owned(self) -> Result<OwnedPermit<T>, TrySendError<Self>> {
         match self.take(1, Location::caller()) {
@@ -207,12 +207,12 @@ impl<T> Sender<T> {
         })
     }
 
-    /// How many messages may be sent now without waiting.
+    /// Returns the number of messages that may be sent now without waiting.
     pub fn capacity(&self) -> usize {
         self.chan.free()
     }
 
-    /// The bound of the channel.
+    /// Returns the bound of the channel.
     pub fn max_capacity(&self) -> usize {
         self.chan.bound
     }
@@ -371,7 +371,7 @@ impl<T> Drop for Permit<'_, T> {
     }
 }
 
-/// Room for several messages: an iterator of permits. What is left is given back when this is dropped.
+/// Room for several messages: an iterator of permits. Unused room is given back when this is dropped.
 #[must_use = "reserved room is given back when the permits are dropped"]
 pub struct PermitIterator<'a, T> {
     chan: &'a Chan<T>,
@@ -410,34 +410,34 @@ pub struct OwnedPermit<T> {
 }
 
 impl<T> OwnedPermit<T> {
-    /// Sends the message, and gives the sender back. If the receiver is gone the message is dropped.
+    /// Sends the message, and returns the sender. If the receiver is gone the message is dropped.
     ///
     /// # Panics
     ///
-    /// Never: a permit is used once.
+    /// Never panics: a permit is used once.
     pub fn send(mut self, message: T) -> Sender<T> {
         let sender = self.sender.take().expect("a permit is used once");
         sender.chan.send_permitted(message);
         sender
     }
 
-    /// Gives the room back, and the sender.
+    /// Gives the room back, and returns the sender.
     ///
     /// # Panics
     ///
-    /// Never: a permit is used once.
+    /// Never panics: a permit is used once.
     pub fn release(mut self) -> Sender<T> {
         let sender = self.sender.take().expect("a permit is used once");
         sender.chan.take_back(1);
         sender
     }
 
-    /// Whether both permits are of one channel.
+    /// Returns `true` if both permits are of one channel.
     pub fn same_channel(&self, other: &Self) -> bool {
         matches!((&self.sender, &other.sender), (Some(own), Some(other)) if own.same_channel(other))
     }
 
-    /// Whether the permit is of the channel of `sender`.
+    /// Returns `true` if the permit is of the channel of `sender`.
     pub fn same_channel_as_sender(&self, sender: &Sender<T>) -> bool {
         self.sender.as_ref().is_some_and(|own| own.same_channel(sender))
     }

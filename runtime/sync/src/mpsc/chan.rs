@@ -1,11 +1,12 @@
-//! What senders and receiver share: a short lock around the queue, the permits that are its bound, and its waiters.
+//! The part that senders and receiver share: a short lock around the queue, the permits that are its bound, and its
+//! waiters.
 //!
 //! A message takes the lock once on its way in and once on its way out (of an unbounded channel: once per chunk). A
 //! bound is a number of [`Permits`]: a message holds one from before it is queued until it is received, a reservation
 //! holds one too. So a closed channel has ended when the queue is empty and all permits are back.
 //!
-//! A receiver that waits has a [`Seat`], where a sender hands it the message: that one was received as soon as it was
-//! sent, and takes no permit. What stays in the queue holds one.
+//! A receiver that waits has a [`Seat`], where a sender hands it the message: that message counts as received when it
+//! is sent, and takes no permit. A message that stays in the queue holds one.
 //!
 //! A locked instruction waits until all stores before it are done, and a call stores registers. So what sends or
 //! receives at once is small and becomes part of the task, and nothing is stored that is there already.
@@ -40,10 +41,10 @@ pub(super) const UNBOUNDED: usize = Semaphore::MAX_PERMITS + 1;
 pub(super) struct Chan<T> {
     state: Lock<State<T>>,
     seat: Seat<T>,
-    /// Whether the queue was empty when it last changed: a hint.
+    /// `true` if the queue was empty when it last changed: a hint.
     is_empty: AtomicBool,
     pub(super) bound: usize,
-    /// Where the channel was made.
+    /// The line where the channel was made.
     location: &'static Location<'static>,
 }
 
@@ -58,11 +59,11 @@ struct State<T> {
     receives: Option<(&'static Location<'static>, u64)>,
     /// That location, if there is nothing more to tell.
     told: Option<&'static Location<'static>>,
-    /// Where a sender was made last. It may be gone.
+    /// The line where a sender was last made. That sender may be gone.
     sends: &'static Location<'static>,
     /// The task that has sent last.
     sent_by: u64,
-    /// Whether that is told.
+    /// The owner that is reported.
     owner: Owner,
     is_crowded: bool,
     is_receiver_gone: bool,
@@ -70,11 +71,11 @@ struct State<T> {
     weak_senders: usize,
 }
 
-/// The task that is told to have the only sender. It may get it from the one that has made the channel, and give it to
-/// another one; a sender that more tasks use is nobody's, and no longer looked after.
+/// The task that is reported as having the only sender. It may get the sender from the task that made the channel, and
+/// pass it on. A sender that several tasks use has no owner, and is no longer tracked.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Owner {
-    /// Nobody has sent.
+    /// No task has sent.
     Unknown,
     First,
     Second,
@@ -82,7 +83,7 @@ enum Owner {
     Several,
 }
 
-/// What a look for a message came to.
+/// The result of a search for a message.
 pub(super) enum Look<T> {
     Message(T),
     Empty,
@@ -101,7 +102,7 @@ impl<T> Source for Chan<T> {
         f(&mut self.state.lock().permits)
     }
 
-    /// A task that waits to send is told who receives.
+    /// A task that waits to send learns which task receives.
     fn with_key<R>(&self, f: impl FnOnce(&mut Permits) -> R) -> (R, u64) {
         let mut state = self.state.lock();
         let done = f(&mut state.permits);
@@ -250,7 +251,7 @@ impl<T> Chan<T> {
         self.seat.take()
     }
 
-    /// For a task that waits to receive: what it is told by.
+    /// The key of the note, for a task that waits to receive.
     #[inline]
     pub(super) fn key(&self) -> u64 {
         ptr::from_ref(&self.seat).addr() as u64
@@ -395,7 +396,7 @@ impl<T> Chan<T> {
         state.weak_senders = state.weak_senders.wrapping_add_signed(change);
     }
 
-    /// How many senders there are, and how many weak ones.
+    /// The numbers of senders and of weak senders.
     pub(super) fn senders(&self) -> (usize, usize) {
         let state = self.state.lock();
         (state.senders, state.weak_senders)
@@ -420,7 +421,7 @@ impl<T> Chan<T> {
     }
 }
 
-/// The permits that nobody gets: to wait for one is to wait until the channel is closed.
+/// Permits that are never granted: to wait for one is to wait until the channel is closed.
 pub(super) struct Ends<'a, T>(pub(super) &'a Chan<T>);
 
 impl<T> Source for Ends<'_, T> {

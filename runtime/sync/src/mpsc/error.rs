@@ -1,16 +1,16 @@
-//! What sending and receiving may fail with.
+//! The errors of sending and receiving.
 
 use std::error::Error;
 use std::fmt;
 
-/// The receiver is gone or has closed the channel. The message comes back.
+/// The receiver is gone or has closed the channel. The error has the message.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct SendError<T>(pub T);
 
-/// A message could not be sent at once. It comes back.
+/// A message could not be sent at once. The error has the message.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum TrySendError<T> {
-    /// There is no room now, or others wait for it.
+    /// There is no room now, or other tasks wait for it.
     Full(T),
     /// The receiver is gone or has closed the channel.
     Closed(T),
@@ -19,14 +19,14 @@ pub enum TrySendError<T> {
 /// There is no message to take at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TryRecvError {
-    /// None now.
+    /// There is no message now.
     Empty,
-    /// None to come: all senders are gone, or the channel is closed.
+    /// There will be no message: all senders are gone, or the channel is closed.
     Disconnected,
 }
 
 impl<T> TrySendError<T> {
-    /// The message.
+    /// Returns the message.
     pub fn into_inner(self) -> T {
         match self {
             Self::Full(message) | Self::Closed(message) => message,

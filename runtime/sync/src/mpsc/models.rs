@@ -159,8 +159,8 @@ fn a_closed_channel_ends_when_reservations_are_back() {
     }
 }
 
-/// The last sender may go while the receiver does: a message that nobody receives is dropped, though the channel is
-/// still there.
+/// The last sender and the receiver may go at the same time: an unreceived message is dropped, though the channel still
+/// exists.
 #[test]
 fn both_ends_go_at_once() {
     for is_seated in [true, false] {

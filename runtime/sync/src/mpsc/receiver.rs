@@ -12,7 +12,7 @@ use super::chan::{Chan, Look, UNBOUNDED};
 use super::error::TryRecvError;
 use crate::blocking;
 
-/// What both receivers are.
+/// The common part of both receivers.
 pub(super) struct Inner<T> {
     pub(super) chan: Arc<Chan<T>>,
     /// Messages of an unbounded channel that were taken out of the queue in one go. The lock is taken for `len` alone:
@@ -143,8 +143,8 @@ macro_rules! receiver {
                 Self { inner: Inner::new(chan) }
             }
 
-            /// Waits for the next message; `None` when nothing more can come: all senders are gone, or the channel is
-            /// closed, and all that was sent or reserved before is received.
+            /// Waits for the next message. Returns `None` if no message can follow: all senders are gone, or the
+            /// channel is closed, and everything that was sent or reserved before has been received.
             ///
             /// # Cancel safety
             ///
@@ -155,8 +155,8 @@ macro_rules! receiver {
                 Recv { inner: &mut self.inner, location: Location::caller(), has_waited: false }
             }
 
-            /// Waits for a message, then moves up to `limit` messages to the end of `buffer` and says how many. 0 when
-            /// nothing more can come, or if `limit` is 0.
+            /// Waits for a message, moves up to `limit` messages to the end of `buffer`, and returns their number.
+            /// Returns 0 if no message can follow, or if `limit` is 0.
             ///
             /// # Cancel safety
             ///
@@ -171,70 +171,72 @@ macro_rules! receiver {
             ///
             /// # Errors
             ///
-            /// [`TryRecvError::Empty`] if there is none now, [`TryRecvError::Disconnected`] if there will be none.
+            /// Returns [`TryRecvError::Empty`] if there is no message now, and [`TryRecvError::Disconnected`] if there
+            /// will be none.
             #[track_caller]
             pub fn try_recv(&mut self) -> Result<T, TryRecvError> {
                 self.inner.try_recv(Location::caller())
             }
 
-            /// As [`recv`](Self::recv), on a thread that may block.
+            /// Waits for the next message like [`recv`](Self::recv), on a thread that may block.
             ///
             /// # Panics
             ///
-            /// Inside a task, which must not block its thread.
+            /// Panics inside a task, which must not block its thread.
             #[track_caller]
             pub fn blocking_recv(&mut self) -> Option<T> {
                 blocking::block_on("blocking_recv", self.recv())
             }
 
-            /// As [`recv_many`](Self::recv_many), on a thread that may block.
+            /// Waits for messages like [`recv_many`](Self::recv_many), on a thread that may block.
             ///
             /// # Panics
             ///
-            /// Inside a task, which must not block its thread.
+            /// Panics inside a task, which must not block its thread.
             #[track_caller]
             pub fn blocking_recv_many(&mut self, buffer: &mut Vec<T>, limit: usize) -> usize {
                 blocking::block_on("blocking_recv_many", self.recv_many(buffer, limit))
             }
 
-            /// As [`recv`](Self::recv), for code that polls by hand.
+            /// The `poll` form of [`recv`](Self::recv).
             #[track_caller]
             pub fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<Option<T>> {
                 self.inner.poll_recv(cx, Location::caller())
             }
 
-            /// As [`recv_many`](Self::recv_many), for code that polls by hand.
+            /// The `poll` form of [`recv_many`](Self::recv_many).
             #[track_caller]
             pub fn poll_recv_many(&mut self, cx: &mut Context<'_>, buffer: &mut Vec<T>, limit: usize) -> Poll<usize> {
                 self.inner.poll_recv_many(cx, buffer, limit, Location::caller())
             }
 
-            /// From now on sending gives an error. What was sent or reserved before can still be received.
+            /// Closes the channel: sending returns an error from now on. Messages that were sent or reserved before can
+            /// still be received.
             pub fn close(&mut self) {
                 self.inner.chan.close();
             }
 
-            /// Whether nothing more can be sent: [`close`](Self::close) was called, or all senders are gone.
+            /// Returns `true` if nothing more can be sent: [`close`](Self::close) was called, or all senders are gone.
             pub fn is_closed(&self) -> bool {
                 self.inner.chan.is_closed() || self.sender_strong_count() == 0
             }
 
-            /// Whether no message waits to be received.
+            /// Returns `true` if no message waits to be received.
             pub fn is_empty(&self) -> bool {
                 self.len() == 0
             }
 
-            /// How many messages wait to be received.
+            /// Returns the number of messages that wait to be received.
             pub fn len(&self) -> usize {
                 self.inner.len()
             }
 
-            /// How many senders there are.
+            /// Returns the number of senders.
             pub fn sender_strong_count(&self) -> usize {
                 self.inner.chan.senders().0
             }
 
-            /// How many weak senders there are.
+            /// Returns the number of weak senders.
             pub fn sender_weak_count(&self) -> usize {
                 self.inner.chan.senders().1
             }
@@ -248,12 +250,12 @@ macro_rules! receiver {
     };
 }
 
-/// The receiver of a channel of [`channel`](super::channel).
+/// Receives the messages of a bounded channel; see [`channel`](super::channel).
 pub struct Receiver<T> {
     inner: Inner<T>,
 }
 
-/// The receiver of a channel of [`unbounded_channel`](super::unbounded_channel).
+/// Receives the messages of an unbounded channel; see [`unbounded_channel`](super::unbounded_channel).
 pub struct UnboundedReceiver<T> {
     inner: Inner<T>,
 }
@@ -262,12 +264,12 @@ receiver!(Receiver, "channel");
 receiver!(UnboundedReceiver, "unbounded_channel");
 
 impl<T> Receiver<T> {
-    /// How many messages may be sent now without waiting.
+    /// Returns the number of messages that may be sent now without waiting.
     pub fn capacity(&self) -> usize {
         self.inner.chan.free()
     }
 
-    /// The bound of the channel.
+    /// Returns the bound of the channel.
     pub fn max_capacity(&self) -> usize {
         self.inner.chan.bound
     }

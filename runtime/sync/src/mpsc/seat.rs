@@ -1,4 +1,5 @@
-//! Where the receiver of a channel waits: its waker, and a place for one message that a sender hands over directly.
+//! The place where the receiver of a channel waits: its waker, and room for one message that a sender hands over
+//! directly.
 //!
 //! With the lock alone, a message for a receiver that waits costs five locked instructions: the lock of the sender, a
 //! waker that is cloned and dropped, the lock to leave that, and the lock to fetch the message. Here it costs two. The
@@ -210,7 +211,7 @@ impl Occupant {
     }
 }
 
-/// Edge 4, also if the waker panics.
+/// Edge 4, even if the waker panics.
 struct Done<'a>(&'a AtomicU8);
 
 impl Drop for Done<'_> {

@@ -7,7 +7,7 @@ use super::chan::{Chan, Closed, UNBOUNDED};
 use super::error::SendError;
 use super::receiver::UnboundedReceiver;
 
-/// A channel without a bound: sending never waits, and the memory is the bound. Prefer
+/// Creates a channel without a bound: sending never waits, and only the memory limits the channel. Prefer
 /// [`channel`](super::channel) where the sender can be faster than the receiver.
 ///
 /// # Examples
@@ -28,7 +28,7 @@ pub fn unbounded_channel<T>() -> (UnboundedSender<T>, UnboundedReceiver<T>) {
     (UnboundedSender { chan: chan.clone() }, UnboundedReceiver::new(chan))
 }
 
-/// A sender of a channel of [`unbounded_channel`].
+/// Sends messages to an unbounded channel; see [`unbounded_channel`].
 pub struct UnboundedSender<T> {
     pub(super) chan: Arc<Chan<T>>,
 }
@@ -38,14 +38,14 @@ impl<T> UnboundedSender<T> {
     ///
     /// # Errors
     ///
-    /// If the receiver is gone or has closed the channel. The message comes back.
+    /// Fails if the receiver is gone or has closed the channel. The error has the message.
     #[inline]
     pub fn send(&self, message: T) -> Result<(), SendError<T>> {
         self.chan.send_unbounded(message).map_err(SendError)
     }
 }
 
-/// Does not keep the channel open; see [`UnboundedSender::downgrade`].
+/// A sender that does not keep the channel open; see [`UnboundedSender::downgrade`].
 pub struct WeakUnboundedSender<T> {
     chan: Arc<Chan<T>>,
 }
@@ -53,7 +53,7 @@ pub struct WeakUnboundedSender<T> {
 macro_rules! sender {
     ($sender:ident, $weak:ident) => {
         impl<T> $sender<T> {
-            /// Waits until nothing can be sent any more: the receiver is dropped, or has closed the channel.
+            /// Waits until the channel is closed: the receiver is dropped, or has closed it.
             ///
             /// # Cancel safety
             ///
@@ -63,28 +63,28 @@ macro_rules! sender {
                 Closed::new(&self.chan)
             }
 
-            /// Whether the receiver is gone or has closed the channel.
+            /// Returns `true` if the receiver is gone or has closed the channel.
             pub fn is_closed(&self) -> bool {
                 self.chan.is_closed()
             }
 
-            /// Whether both senders are of one channel.
+            /// Returns `true` if both senders are of one channel.
             pub fn same_channel(&self, other: &Self) -> bool {
                 Arc::ptr_eq(&self.chan, &other.chan)
             }
 
-            /// A sender that does not keep the channel open.
+            /// Creates a sender that does not keep the channel open.
             pub fn downgrade(&self) -> $weak<T> {
                 self.chan.count_weak(1);
                 $weak { chan: self.chan.clone() }
             }
 
-            /// How many senders there are.
+            /// Returns the number of senders.
             pub fn strong_count(&self) -> usize {
                 self.chan.senders().0
             }
 
-            /// How many weak senders there are.
+            /// Returns the number of weak senders.
             pub fn weak_count(&self) -> usize {
                 self.chan.senders().1
             }
@@ -111,18 +111,18 @@ macro_rules! sender {
         }
 
         impl<T> $weak<T> {
-            /// A sender, unless all are gone.
+            /// Returns a sender, unless all senders are gone.
             #[track_caller]
             pub fn upgrade(&self) -> Option<$sender<T>> {
                 self.chan.try_add_sender().then(|| $sender { chan: self.chan.clone() })
             }
 
-            /// How many senders there are.
+            /// Returns the number of senders.
             pub fn strong_count(&self) -> usize {
                 self.chan.senders().0
             }
 
-            /// How many weak senders there are.
+            /// Returns the number of weak senders.
             pub fn weak_count(&self) -> usize {
                 self.chan.senders().1
             }

@@ -1,4 +1,4 @@
-//! What the two ends of a channel for one message share: the message, a waker for each end, and a word.
+//! The part that the two ends of a channel for one message share: the message, a waker for each end, and a word.
 //!
 //! ```text
 //!   sender                                    receiver
@@ -17,12 +17,12 @@
 //! | the memory | the end that leaves last frees it |
 //!
 //! An end that is polled in another task takes its waker back before it leaves the new one (edges 1 and 2 again), which
-//! leaves MOVED for good.
+//! leaves MOVED permanently.
 //!
 //! Most messages cost two locked instructions: the receiver waits, and the sender ends and leaves in one step. For that
-//! it reads the waiter before, as the memory may be gone after. What it has read counts if the word is as it was, and
-//! then nobody has changed the waiter, since that would have left MOVED. If MOVED is set, or there is a watcher to
-//! drop, the sender ends, takes the wakers, and then leaves.
+//! it reads the waiter before, as the memory may be gone after. The waiter that it has read is valid if the word is as
+//! it was: a change of the waiter would have left MOVED. If MOVED is set, or there is a watcher to drop, the sender
+//! ends, takes the wakers, and then leaves.
 //!
 //! Memory order: each change of the word releases what came before it and acquires what the other end has done.
 //!
@@ -101,19 +101,19 @@ impl<T> Chan<T> {
         self.inner().word.load(Acquire)
     }
 
-    /// Changes the word from `now`, or says what it is.
+    /// Changes the word from `now`, or returns the current word.
     #[inline]
     fn change(&self, now: u8, new: u8) -> Result<(), u8> {
         self.inner().word.compare_exchange(now, new, AcqRel, Acquire).map(drop)
     }
 
-    /// Whether the sender has ended its part. Then the receiver may [`fetch`](Self::fetch).
+    /// Returns `true` if the sender has ended its part. Then the receiver may [`fetch`](Self::fetch).
     #[inline]
     pub(super) fn has_ended(&self) -> bool {
         self.word() & ENDED != 0
     }
 
-    /// Whether the receiver wants nothing more.
+    /// Returns `true` if the receiver wants nothing more.
     pub(super) fn is_closed(&self) -> bool {
         self.word() & CLOSED != 0
     }
@@ -126,7 +126,7 @@ impl<T> Chan<T> {
         self.inner().message.with_mut(|message| unsafe { (*message).take() })
     }
 
-    /// For the receiver: whether there is a message to fetch.
+    /// For the receiver: `true` if there is a message to fetch.
     pub(super) fn has_message(&self) -> bool {
         // SAFETY: ENDED, and this is the receiver. Test: tests/oneshot.rs `try_recv_tells_not_yet_from_never`.
         self.has_ended() && self.inner().message.with(|message| unsafe { (*message).is_some() })
@@ -143,7 +143,7 @@ impl<T> Chan<T> {
         self.leave_waker(&self.inner().watcher, WATCHER, CLOSED, waker)
     }
 
-    /// Leaves the waker of this end, which is told by `bit`, unless there is one of `ends`.
+    /// Leaves the waker of this end, which `bit` names, unless there is one of `ends`.
     #[inline]
     fn leave_waker(&self, slot: &WakerSlot, bit: u8, ends: u8, waker: &Waker) -> Poll<()> {
         let mut now = self.word();
@@ -189,8 +189,7 @@ impl<T> Chan<T> {
         }
     }
 
-    /// Edges 3 and 5: the sender ends its part, with a message or without, and leaves. A message that nobody wants
-    /// comes back.
+    /// Edges 3 and 5: the sender ends its part, with a message or without, and leaves. An unwanted message is returned.
     #[inline]
     pub(super) fn end(self, message: Option<T>) -> Result<(), T> {
         let mut now = self.word();
@@ -346,7 +345,7 @@ mod models {
         });
     }
 
-    /// Fails if an end touches the memory after it has left, or if nobody frees it.
+    /// Fails if an end touches the memory after it has left, or if no end frees it.
     #[test]
     fn who_leaves_last_frees() {
         model(|| {
@@ -390,7 +389,7 @@ mod models {
         });
     }
 
-    /// A message is the receiver's or the sender's again, also if the receiver closes at that moment.
+    /// A message is the receiver's or the sender's again, even if the receiver closes at that moment.
     #[test]
     fn a_message_comes_back_or_is_dropped() {
         model(|| {

@@ -1,4 +1,4 @@
-//! `Source`: where the permits of a primitive are, be it borrowed, shared, or to be handed to a guard.
+//! `Source`: the place of a primitive's permits, whether borrowed, shared, or to be handed to a guard.
 
 use std::sync::Arc;
 
@@ -6,18 +6,19 @@ use mini_context::{Lock, SyncKind};
 
 use super::{Permits, release};
 
-/// Where permits are: under the lock of a primitive.
+/// The place of permits: under the lock of a primitive.
 pub(crate) trait Source {
-    /// What waiting for its permits is called.
+    /// The name of a wait for its permits.
     const KIND: SyncKind;
 
-    /// Whether nobody else can have what was taken: it is all there is, and cannot leave the future that took it.
+    /// `true` if no other task can have the permits that were taken: they are all there are, and cannot leave the
+    /// future that took them.
     const IS_EXCLUSIVE: bool = matches!(Self::KIND, SyncKind::Lock | SyncKind::Once);
 
     fn with<R>(&self, f: impl FnOnce(&mut Permits) -> R) -> R;
 
-    /// As [`with`](Self::with), for a task that may have to wait: with the key by which it is told which task has the
-    /// permits.
+    /// Runs `f` like [`with`](Self::with), for a task that may have to wait. Returns the key under which the task finds
+    /// the holder of the permits.
     #[inline]
     fn with_key<R>(&self, f: impl FnOnce(&mut Permits) -> R) -> (R, u64) {
         self.with(|permits| (f(permits), permits.key()))
@@ -79,7 +80,7 @@ impl<S: Source + ?Sized> Source for Arc<S> {
     }
 }
 
-/// What goes to whoever gets the permits, see [`Acquire::take_source`].
+/// The source that goes to the owner of the permits; see [`Acquire::take_source`].
 impl<S: Source> Source for Option<S> {
     const KIND: SyncKind = S::KIND;
     const IS_EXCLUSIVE: bool = S::IS_EXCLUSIVE;

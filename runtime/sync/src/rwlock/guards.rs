@@ -82,7 +82,7 @@ impl<'a, T: ?Sized> RwLockReadGuard<'a, T> {
         Self { part: lock.value.get(), held: Held { source: &lock.permits, count: 1 }, _value: PhantomData }
     }
 
-    /// A guard of a part of the value.
+    /// Turns the guard into one of a part of the value.
     ///
     /// # Examples
     ///
@@ -99,11 +99,11 @@ impl<'a, T: ?Sized> RwLockReadGuard<'a, T> {
         RwLockReadGuard { part, held: this.held, _value: PhantomData }
     }
 
-    /// As [`map`](Self::map), if there is such a part.
+    /// Maps like [`map`](Self::map), if there is such a part.
     ///
     /// # Errors
     ///
-    /// The guard, if there is not.
+    /// Returns the guard if there is no such part.
     pub fn try_map<U: ?Sized>(this: Self, part: impl FnOnce(&T) -> Option<&U>) -> Result<RwLockReadGuard<'a, U>, Self> {
         let Some(part) = part(&this).map(std::ptr::from_ref) else { return Err(this) };
         Ok(RwLockReadGuard { part, held: this.held, _value: PhantomData })
@@ -119,22 +119,22 @@ impl<T: ?Sized> OwnedRwLockReadGuard<T> {
 }
 
 impl<T: ?Sized, U: ?Sized> OwnedRwLockReadGuard<T, U> {
-    /// The lock of `this`.
+    /// Returns the lock of `this`.
     pub fn rwlock(this: &Self) -> &Arc<RwLock<T>> {
         &this.held.source
     }
 
-    /// A guard of a part of the value; see [`RwLockReadGuard::map`].
+    /// Turns the guard into one of a part of the value; see [`RwLockReadGuard::map`].
     pub fn map<V: ?Sized>(this: Self, part: impl FnOnce(&U) -> &V) -> OwnedRwLockReadGuard<T, V> {
         let part = std::ptr::from_ref(part(&this));
         OwnedRwLockReadGuard { part, held: this.held }
     }
 
-    /// As [`map`](Self::map), if there is such a part.
+    /// Maps like [`map`](Self::map), if there is such a part.
     ///
     /// # Errors
     ///
-    /// The guard, if there is not.
+    /// Returns the guard if there is no such part.
     pub fn try_map<V: ?Sized>(
         this: Self,
         part: impl FnOnce(&U) -> Option<&V>,
@@ -151,7 +151,7 @@ impl<'a, T: ?Sized> RwLockWriteGuard<'a, T> {
         Self { held: Held { source: lock, count: lock.max_readers as usize } }
     }
 
-    /// A read guard instead of this, with nobody who writes in between. Readers who wait come in.
+    /// Turns the guard into a read guard. No task can write in between, and waiting readers are let in.
     ///
     /// # Examples
     ///
@@ -171,17 +171,17 @@ impl<'a, T: ?Sized> RwLockWriteGuard<'a, T> {
         reader
     }
 
-    /// As [`downgrade`](Self::downgrade), with a guard of a part of the value.
+    /// Downgrades like [`downgrade`](Self::downgrade), to a guard of a part of the value.
     pub fn downgrade_map<U: ?Sized>(this: Self, part: impl FnOnce(&T) -> &U) -> RwLockReadGuard<'a, U> {
         let part = std::ptr::from_ref(part(&this));
         RwLockReadGuard { part, held: this.downgrade().held, _value: PhantomData }
     }
 
-    /// As [`downgrade_map`](Self::downgrade_map), if there is such a part.
+    /// Downgrades like [`downgrade_map`](Self::downgrade_map), if there is such a part.
     ///
     /// # Errors
     ///
-    /// The guard, still for writing, if there is not.
+    /// Returns the guard, still for writing, if there is no such part.
     pub fn try_downgrade_map<U: ?Sized>(
         this: Self,
         part: impl FnOnce(&T) -> Option<&U>,
@@ -190,7 +190,7 @@ impl<'a, T: ?Sized> RwLockWriteGuard<'a, T> {
         Ok(RwLockReadGuard { part, held: this.downgrade().held, _value: PhantomData })
     }
 
-    /// A guard of a part of the value.
+    /// Turns the guard into one of a part of the value.
     ///
     /// # Examples
     ///
@@ -207,11 +207,11 @@ impl<'a, T: ?Sized> RwLockWriteGuard<'a, T> {
         Self::of_part(this, part)
     }
 
-    /// As [`map`](Self::map), if there is such a part.
+    /// Maps like [`map`](Self::map), if there is such a part.
     ///
     /// # Errors
     ///
-    /// The guard, if there is not.
+    /// Returns the guard if there is no such part.
     pub fn try_map<U: ?Sized>(
         mut this: Self,
         part: impl FnOnce(&mut T) -> Option<&mut U>,
@@ -220,7 +220,7 @@ impl<'a, T: ?Sized> RwLockWriteGuard<'a, T> {
         Ok(Self::of_part(this, part))
     }
 
-    /// The same guard, of the type that guards of parts have.
+    /// Turns the guard into the type that guards of parts have.
     pub fn into_mapped(this: Self) -> RwLockMappedWriteGuard<'a, T> {
         Self::map(this, |value| value)
     }
@@ -233,17 +233,17 @@ impl<'a, T: ?Sized> RwLockWriteGuard<'a, T> {
 }
 
 impl<'a, T: ?Sized> RwLockMappedWriteGuard<'a, T> {
-    /// A guard of a part of the part; see [`RwLockWriteGuard::map`].
+    /// Turns the guard into one of a part of the part; see [`RwLockWriteGuard::map`].
     pub fn map<U: ?Sized>(mut this: Self, part: impl FnOnce(&mut T) -> &mut U) -> RwLockMappedWriteGuard<'a, U> {
         let part = std::ptr::from_mut(part(&mut this));
         RwLockMappedWriteGuard { part, held: this.held, _value: PhantomData }
     }
 
-    /// As [`map`](Self::map), if there is such a part.
+    /// Maps like [`map`](Self::map), if there is such a part.
     ///
     /// # Errors
     ///
-    /// The guard, if there is not.
+    /// Returns the guard if there is no such part.
     pub fn try_map<U: ?Sized>(
         mut this: Self,
         part: impl FnOnce(&mut T) -> Option<&mut U>,
@@ -261,12 +261,12 @@ impl<T: ?Sized> OwnedRwLockWriteGuard<T> {
         Self { held: Held { source: lock, count } }
     }
 
-    /// The lock of `this`.
+    /// Returns the lock of `this`.
     pub fn rwlock(this: &Self) -> &Arc<RwLock<T>> {
         &this.held.source
     }
 
-    /// A read guard instead of this; see [`RwLockWriteGuard::downgrade`].
+    /// Turns the guard into a read guard; see [`RwLockWriteGuard::downgrade`].
     pub fn downgrade(mut self) -> OwnedRwLockReadGuard<T> {
         self.held.count -= 1;
         let reader = OwnedRwLockReadGuard::new(self.held.source.clone());
@@ -274,17 +274,17 @@ impl<T: ?Sized> OwnedRwLockWriteGuard<T> {
         reader
     }
 
-    /// As [`downgrade`](Self::downgrade), with a guard of a part of the value.
+    /// Downgrades like [`downgrade`](Self::downgrade), to a guard of a part of the value.
     pub fn downgrade_map<U: ?Sized>(this: Self, part: impl FnOnce(&T) -> &U) -> OwnedRwLockReadGuard<T, U> {
         let part = std::ptr::from_ref(part(&this));
         OwnedRwLockReadGuard { part, held: this.downgrade().held }
     }
 
-    /// As [`downgrade_map`](Self::downgrade_map), if there is such a part.
+    /// Downgrades like [`downgrade_map`](Self::downgrade_map), if there is such a part.
     ///
     /// # Errors
     ///
-    /// The guard, still for writing, if there is not.
+    /// Returns the guard, still for writing, if there is no such part.
     pub fn try_downgrade_map<U: ?Sized>(
         this: Self,
         part: impl FnOnce(&T) -> Option<&U>,
@@ -293,17 +293,17 @@ impl<T: ?Sized> OwnedRwLockWriteGuard<T> {
         Ok(OwnedRwLockReadGuard { part, held: this.downgrade().held })
     }
 
-    /// A guard of a part of the value; see [`RwLockWriteGuard::map`].
+    /// Turns the guard into one of a part of the value; see [`RwLockWriteGuard::map`].
     pub fn map<U: ?Sized>(mut this: Self, part: impl FnOnce(&mut T) -> &mut U) -> OwnedRwLockMappedWriteGuard<T, U> {
         let part = std::ptr::from_mut(part(&mut this));
         OwnedRwLockMappedWriteGuard { part, held: this.held, _value: PhantomData }
     }
 
-    /// As [`map`](Self::map), if there is such a part.
+    /// Maps like [`map`](Self::map), if there is such a part.
     ///
     /// # Errors
     ///
-    /// The guard, if there is not.
+    /// Returns the guard if there is no such part.
     pub fn try_map<U: ?Sized>(
         mut this: Self,
         part: impl FnOnce(&mut T) -> Option<&mut U>,
@@ -312,29 +312,29 @@ impl<T: ?Sized> OwnedRwLockWriteGuard<T> {
         Ok(OwnedRwLockMappedWriteGuard { part, held: this.held, _value: PhantomData })
     }
 
-    /// The same guard, of the type that guards of parts have.
+    /// Turns the guard into the type that guards of parts have.
     pub fn into_mapped(this: Self) -> OwnedRwLockMappedWriteGuard<T> {
         Self::map(this, |value| value)
     }
 }
 
 impl<T: ?Sized, U: ?Sized> OwnedRwLockMappedWriteGuard<T, U> {
-    /// The lock of `this`.
+    /// Returns the lock of `this`.
     pub fn rwlock(this: &Self) -> &Arc<RwLock<T>> {
         &this.held.source
     }
 
-    /// A guard of a part of the part; see [`RwLockWriteGuard::map`].
+    /// Turns the guard into one of a part of the part; see [`RwLockWriteGuard::map`].
     pub fn map<V: ?Sized>(mut this: Self, part: impl FnOnce(&mut U) -> &mut V) -> OwnedRwLockMappedWriteGuard<T, V> {
         let part = std::ptr::from_mut(part(&mut this));
         OwnedRwLockMappedWriteGuard { part, held: this.held, _value: PhantomData }
     }
 
-    /// As [`map`](Self::map), if there is such a part.
+    /// Maps like [`map`](Self::map), if there is such a part.
     ///
     /// # Errors
     ///
-    /// The guard, if there is not.
+    /// Returns the guard if there is no such part.
     pub fn try_map<V: ?Sized>(
         mut this: Self,
         part: impl FnOnce(&mut U) -> Option<&mut V>,

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::fmt;
 
-/// There is no receiver; this is the value.
+/// The error of a value sent without a receiver; it contains the value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct SendError<T>(pub T);
 
