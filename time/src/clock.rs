@@ -1,4 +1,4 @@
-//! The clock: the only place that asks the system for the time, and the only one that can hold it still.
+//! The clock: the only place that asks the system for the time, and the only one that can stop it.
 //!
 //! A runtime makes one clock and gives a clone to each of its [`Timers`](crate::Timers);
 //! [`Instant::now`](crate::Instant::now) reads the one of the current context.
@@ -21,7 +21,7 @@ mod tests;
 
 /// A source of time: the system's, or one that can be paused and moved by hand.
 ///
-/// Clones are the same clock. Time never goes back on it.
+/// Clones are the same clock. It never goes backwards.
 ///
 /// # Examples
 ///
@@ -37,13 +37,13 @@ mod tests;
 /// ```
 #[derive(Clone)]
 pub struct Clock {
-    /// When it was made. Here, where a worker that measures its runs reads it without a look at the rest.
+    /// The time of creation. It is here so that a worker that measures its runs reads it without the rest.
     base: SystemInstant,
     pausable: Option<Arc<Pausable>>,
 }
 
 struct Pausable {
-    /// Whether the clock has ever been paused. Before that it is the system's, without a look into `run`.
+    /// `true` if the clock has ever been paused. Before that it is the system's, and `run` is not read.
     was_paused: AtomicBool,
     run: Mutex<Run>,
 }
@@ -60,7 +60,7 @@ enum Run {
     },
 }
 
-/// Why a [`Clock`] refused to be paused, resumed or moved.
+/// The reason why a [`Clock`] refused to be paused, resumed or moved.
 ///
 /// # Examples
 ///
@@ -72,11 +72,11 @@ enum Run {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ClockError {
-    /// It is the system's clock, which other threads read as well.
+    /// The clock is the system's, which other threads read as well.
     Unpausable,
-    /// It is running, and only a paused clock can be moved.
+    /// The clock is running, and only a paused clock can be moved.
     Running,
-    /// It would show a time 584 years after its start, where timers end.
+    /// The clock would show a time 584 years after its start, where timers end.
     TooFar,
 }
 
@@ -84,11 +84,11 @@ pub enum ClockError {
 /// never.
 const LAST: u64 = u64::MAX - 1;
 
-/// A wait shorter than this is meant to end; a longer one stands for "never".
+/// A wait shorter than this is meant to end; a longer one means "never".
 const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
 impl Clock {
-    /// The system's monotonic clock, which cannot be paused.
+    /// Creates a handle to the system's monotonic clock, which cannot be paused.
     ///
     /// # Examples
     ///
@@ -100,7 +100,7 @@ impl Clock {
         Clock { base: SystemInstant::now(), pausable: None }
     }
 
-    /// A clock that runs with the system's until it is paused.
+    /// Creates a clock that runs with the system's until it is paused.
     ///
     /// # Examples
     ///
@@ -114,7 +114,7 @@ impl Clock {
         Clock::with_run(base, start_paused, run)
     }
 
-    /// A clock that stands at `at`, and moves by hand.
+    /// Creates a clock that is paused at `at`, and moved by hand.
     ///
     /// # Examples
     ///
@@ -133,7 +133,7 @@ impl Clock {
         Clock { base, pausable: Some(Arc::new(pausable)) }
     }
 
-    /// The time that the clock shows.
+    /// Returns the time that the clock shows.
     ///
     /// # Examples
     ///
@@ -150,10 +150,10 @@ impl Clock {
         Instant::from_std(now)
     }
 
-    /// Nanoseconds from the clock's base, the moment it was made, to `instant`.
+    /// Returns the nanoseconds from the clock's base, its time of creation, to `instant`.
     ///
-    /// `0` if that lies before the base, `u64::MAX` if it lies more than 584 years after it. Timers and
-    /// [`Note`](mini_context::Note)s count in these.
+    /// Returns `0` if `instant` lies before the base, and `u64::MAX` if it lies more than 584 years after it. Timers
+    /// and [`Note`](mini_context::Note)s count in these nanoseconds.
     ///
     /// # Examples
     ///
@@ -171,7 +171,7 @@ impl Clock {
         since.as_secs().saturating_mul(1_000_000_000).saturating_add(u64::from(since.subsec_nanos()))
     }
 
-    /// The instant `nanos` nanoseconds after the clock's base.
+    /// Returns the instant `nanos` nanoseconds after the clock's base.
     ///
     /// # Examples
     ///
@@ -183,7 +183,7 @@ impl Clock {
         Instant::from_std(self.base).saturating_add(Duration::from_nanos(nanos))
     }
 
-    /// Nanoseconds of the system's time since the clock was made, whether or not it stands still.
+    /// Returns the nanoseconds of the system's time since the clock was made, whether or not the clock is paused.
     ///
     /// For a runtime that measures its own work. While the clock was never paused, these are the nanoseconds that
     /// timers count in.
@@ -200,7 +200,7 @@ impl Clock {
         self.base.elapsed().as_nanos() as u64
     }
 
-    /// Whether the clock shows the system's time: it was never paused.
+    /// Returns `true` if the clock shows the system's time, because it was never paused.
     ///
     /// # Examples
     ///
@@ -213,7 +213,7 @@ impl Clock {
         self.pausable.as_ref().is_none_or(|pausable| !pausable.was_paused.load(Ordering::Relaxed))
     }
 
-    /// Whether the clock is paused.
+    /// Returns `true` if the clock is paused.
     ///
     /// # Examples
     ///
@@ -241,7 +241,7 @@ impl Clock {
     ///
     /// # Errors
     ///
-    /// [`ClockError::Unpausable`] for a clock made by [`Clock::real`].
+    /// Returns [`ClockError::Unpausable`] for a clock made by [`Clock::real`].
     pub fn pause(&self) -> Result<(), ClockError> {
         let pausable = self.as_pausable()?;
         let mut run = pausable.lock();
@@ -251,7 +251,7 @@ impl Clock {
         Ok(())
     }
 
-    /// Lets the clock run on from where it stands; does nothing if it runs.
+    /// Resumes the clock from the time that it shows; does nothing if it runs.
     ///
     /// # Examples
     ///
@@ -266,7 +266,7 @@ impl Clock {
     ///
     /// # Errors
     ///
-    /// [`ClockError::Unpausable`] for a clock made by [`Clock::real`].
+    /// Returns [`ClockError::Unpausable`] for a clock made by [`Clock::real`].
     pub fn resume(&self) -> Result<(), ClockError> {
         let mut run = self.as_pausable()?.lock();
         if let Run::Paused { at } = *run {
@@ -291,8 +291,8 @@ impl Clock {
     ///
     /// # Errors
     ///
-    /// [`ClockError::Unpausable`] for a clock made by [`Clock::real`], [`ClockError::Running`] for one that is not
-    /// paused, [`ClockError::TooFar`] if it would show a time more than 584 years after its base.
+    /// Returns [`ClockError::Unpausable`] for a clock made by [`Clock::real`], [`ClockError::Running`] for one that is
+    /// not paused, [`ClockError::TooFar`] if it would show a time more than 584 years after its base.
     pub fn advance(&self, duration: Duration) -> Result<(), ClockError> {
         let pausable = self.as_pausable()?;
         let run = &mut *pausable.lock();
@@ -305,8 +305,8 @@ impl Clock {
         Ok(())
     }
 
-    /// Whether a timer for `deadline` is meant to fire and never would: the clock has been moved to within a century of
-    /// the last time that timers count.
+    /// Returns `true` if a timer for `deadline` is meant to fire and never would: the clock has been moved to within a
+    /// century of the last time that timers count.
     #[cold]
     pub(crate) fn is_out_of_reach(&self, deadline: Instant) -> bool {
         self.nanos(deadline) > LAST && deadline - self.now() < CENTURY
@@ -359,7 +359,7 @@ impl Run {
     }
 }
 
-/// What the system's clock shows, for a thread that is in no context.
+/// The time of the system's clock, for a thread that is in no context.
 pub(crate) fn system_now() -> Instant {
     Instant::from_std(SystemInstant::now())
 }

@@ -1,4 +1,4 @@
-//! The timers that a thread uses while it runs futures: those of the runtime that has entered them ([`enter`]).
+//! The timers that a thread uses while it polls futures: those of the runtime that has entered them ([`enter`]).
 //!
 //! Rejected:
 //! - Passing the timers in the waker: works with one executor's wakers alone, and no combinator keeps it.
@@ -20,7 +20,7 @@ use crate::primitives::thread_local;
 use crate::simulated::shown;
 use crate::timers::{Lease, Shared, Timers};
 
-/// Leaves the context it was given for, see [`enter`].
+/// A guard that leaves the context of [`enter`] when it is dropped.
 ///
 /// # Examples
 ///
@@ -40,7 +40,7 @@ pub struct EnterGuard {
 struct Local {
     /// The timers of the context, or null. The count that this stands for belongs to the cell.
     current: Cell<*const Shared>,
-    /// Zero until it is asked for.
+    /// Zero until it is first read.
     thread_number: Cell<u64>,
 }
 
@@ -55,7 +55,7 @@ thread_local! {
     static LEAVE: Leave = const { Leave };
 }
 
-/// Makes `timers` those of the current thread until the guard is dropped; then the timers before are current again.
+/// Makes `timers` those of the current thread until the guard is dropped. Then the previous timers are current again.
 ///
 /// On a thread that is ending, which has dropped its thread-locals, it does nothing.
 ///
@@ -75,7 +75,7 @@ pub fn enter(timers: &Timers) -> EnterGuard {
     EnterGuard { outer, stays: PhantomData }
 }
 
-/// Whether this thread has dropped its thread-locals.
+/// Returns `true` if this thread has dropped its thread-locals.
 pub(crate) fn is_ending() -> bool {
     LEAVE.try_with(|_| ()).is_err()
 }

@@ -1,13 +1,13 @@
-//! A future that has to be ready at a point in time, which all that is polled inside of it can read.
+//! A future that has to be ready at a point in time. Everything polled inside of it can read this deadline.
 //!
 //! The deadline is set for the thread while the future is polled (`mini_context::set_due`). A deadline inside of an
-//! earlier one is moved to that. Each poll asks, so this also holds for a future that was made outside. It stays
-//! moved if the future is later polled elsewhere. At that time both are over, and the inner one is ready first, in
-//! the same poll: the code between the two can still answer. As each looks at the clock by itself, and the inner one
-//! may only wake who answers in the same task, the outer one polls once more when it finds that its time has come.
+//! earlier one is moved to that. Each poll asks, so this also holds for a future that was made outside. It stays moved
+//! if the future is later polled elsewhere. At that time both are over, and the inner one is ready first, in the same
+//! poll: the code between the two can still answer. Each reads the clock by itself, and the inner one may only wake a
+//! future in the same task that answers. So the outer one polls once more when it finds that its time has come.
 //!
-//! A task that is spawned does not inherit by itself, because most of them go on when the request that spawned them is
-//! over: what fills a cache or writes a log must not fail since one caller was in a hurry. Tasks of a scope are polled
+//! A spawned task does not inherit a deadline, because most of them continue after the request that spawned them: a
+//! task that fills a cache or writes a log must not fail because one caller was in a hurry. Tasks of a scope are polled
 //! inside. For a group, whose tasks end with it, there is [`inherit`].
 //!
 //! Rejected:
@@ -45,7 +45,7 @@ pin_project! {
     ///
     /// # Cancel safety
     ///
-    /// As the inner future, which is dropped with the `Deadline`.
+    /// Same as the inner future, which is dropped with the `Deadline`.
     #[derive(Debug)]
     #[must_use = "futures do nothing unless awaited"]
     pub struct Deadline<F> {
@@ -55,17 +55,17 @@ pin_project! {
     }
 }
 
-/// Limits the time of `future` to that until `at`, and lets everything inside of it know.
+/// Limits `future` to the time until `at`, and makes this deadline known to everything inside of it.
 ///
-/// The output is that of [`timeout_at`](crate::timeout_at). Besides, code that `future` polls can ask for
-/// [`current_deadline`] and [`remaining`], for example to tell a server how long this client will wait.
+/// The output is that of [`timeout_at`](crate::timeout_at). In addition, code inside `future` can read
+/// [`current_deadline`] and [`remaining`], for example to send a server the time that this client will wait.
 ///
-/// Within another deadline the earlier one counts: the inner one is then over at the same time as the outer one, and is
-/// ready first. So the code that awaits the inner one can still answer, as long as it does not wait.
+/// Inside another deadline, the earlier one applies. If that is the outer one, both expire together and the inner one
+/// is ready first. So the code that awaits the inner one can still answer, as long as it does not wait.
 ///
-/// The deadline is inherited by what is polled inside of `future`, so by joined futures and by tasks of a scope. A task
-/// that is spawned elsewhere has none, as it may go on after this future has ended. To limit it too, give it one of its
-/// own: `mini::spawn(deadline(at, task))`. The future of a `block_on` inside has none either.
+/// Everything polled inside of `future` inherits the deadline, such as joined futures and tasks of a scope. A task that
+/// is spawned elsewhere has no deadline, as it may continue after this future has ended. To limit such a task too, give
+/// it its own: `mini::spawn(deadline(at, task))`. The future of a `block_on` inside has no deadline either.
 ///
 /// # Examples
 ///
@@ -94,23 +94,23 @@ pin_project! {
 ///
 /// # Errors
 ///
-/// [`Elapsed`], which turns into an [`std::io::Error`] of the kind `TimedOut`. If an outer deadline was earlier, its
-/// [`location`](Elapsed::location) is the call that has set that one.
+/// Returns [`Elapsed`], which converts into an [`std::io::Error`] of the kind `TimedOut`. If an outer deadline was
+/// earlier, the [`location`](Elapsed::location) is the call that set the outer one.
 ///
 /// # Panics
 ///
-/// As [`sleep`](crate::sleep()), if `future` is not ready at the first poll.
+/// Panics like [`sleep`](crate::sleep()) if `future` is not ready at the first poll.
 ///
 /// # Cancel safety
 ///
-/// As `future`, which is dropped with the [`Deadline`].
+/// Same as `future`, which is dropped with the [`Deadline`].
 #[track_caller]
 pub fn deadline<F: IntoFuture>(at: Instant, future: F) -> Deadline<F::IntoFuture> {
     let limit = Sleep::new(at, Origin::Deadline);
     Deadline { future: future.into_future(), limit }
 }
 
-/// The earliest [`deadline`] around the code that is running, if there is one.
+/// Returns the earliest [`deadline`] around the running code, if there is one.
 ///
 /// # Examples
 ///
@@ -137,7 +137,7 @@ pub fn current_deadline() -> Option<Instant> {
     due().map(|due| Instant::from_std(due.at))
 }
 
-/// The time until the earliest [`deadline`] around the code that is running, if there is one. Zero if it is over.
+/// Returns the time until the earliest [`deadline`] around the running code, if there is one. Zero if it is over.
 ///
 /// # Examples
 ///
@@ -160,8 +160,8 @@ pub fn remaining() -> Option<Duration> {
     current_deadline().map(|at| at - Instant::now())
 }
 
-/// Takes the current deadline along: `future` can read it wherever it is polled. For tasks that end with the future
-/// which spawns them. It sets no limit by itself.
+/// Passes the current deadline on: `future` can read it wherever it is polled. Use it for tasks that end with the
+/// future that spawns them. It sets no limit by itself.
 ///
 /// # Examples
 ///
@@ -181,7 +181,7 @@ pub fn remaining() -> Option<Duration> {
 ///
 /// # Cancel safety
 ///
-/// That of `future`.
+/// Same as `future`.
 #[doc(hidden)]
 pub fn inherit<F: Future>(future: F) -> Inherit<F> {
     Inherit { future, due: due().map(Box::new) }
@@ -207,7 +207,7 @@ const _: () = {
 };
 
 impl<F> Deadline<F> {
-    /// The inner future.
+    /// Returns a reference to the inner future.
     ///
     /// # Examples
     ///
@@ -221,7 +221,7 @@ impl<F> Deadline<F> {
         &self.future
     }
 
-    /// The inner future, to be changed.
+    /// Returns a mutable reference to the inner future.
     ///
     /// # Examples
     ///
@@ -239,7 +239,7 @@ impl<F> Deadline<F> {
         &mut self.future
     }
 
-    /// The inner future, without the deadline.
+    /// Returns the inner future, without the deadline.
     ///
     /// # Examples
     ///

@@ -1,4 +1,4 @@
-//! What a timer future can fail with.
+//! The error of a future that ran out of time.
 //!
 //! `mini::time::error` is this module.
 
@@ -11,14 +11,14 @@ use std::time::Duration;
 
 use mini_context::{Reason, Wait};
 
-/// The time given to a [`timeout`](crate::timeout()) or a [`deadline`](crate::deadline()) was over before its future
-/// was ready.
+/// The error of a [`timeout`](crate::timeout()) or a [`deadline`](crate::deadline()) that expired before its future was
+/// ready.
 ///
-/// It says what the future waited for at that time, if that was something of mini's, and at which line of the program.
-/// `Debug` says the same and where the limit was set, so it stands in the message of an `unwrap`. Where it is not known
-/// what the future waited for, or only by a line of another crate, the text has the line of the limit.
+/// The text names what the future waited for at that time, if that was something of mini's, and the line of the
+/// program. `Debug` also names the line that set the limit, so an `unwrap` shows both. If the wait is unknown, or known
+/// only by a line of another crate, the text has the line of the limit.
 ///
-/// Two values are always equal: what they say is for people.
+/// Two values are always equal: their content is for people.
 ///
 /// # Examples
 ///
@@ -36,10 +36,10 @@ use mini_context::{Reason, Wait};
 /// ```
 #[derive(Clone, Copy)]
 pub struct Elapsed {
-    /// What the future waited for, or the limit itself; none if nobody asked.
+    /// The wait of the future, or the limit itself; none if it was not asked for.
     wait: Option<Wait>,
     location: &'static Location<'static>,
-    /// The time that there was, in nanoseconds, or [`NOT_KNOWN`].
+    /// The time limit in nanoseconds, or [`NOT_KNOWN`].
     after: u64,
 }
 
@@ -49,9 +49,9 @@ const _: () = assert!(size_of::<Result<(), Elapsed>>() == 32, "every result of a
 /// In place of a number of nanoseconds.
 pub(crate) const NOT_KNOWN: u64 = u64::MAX;
 
-/// What a future was waiting for when its time was over, made by [`Elapsed::waited_for`].
+/// The wait of a future at the time of its expiry; returned by [`Elapsed::waited_for`].
 ///
-/// `Display` says it as one line: `Read on fd 7 at src/main.rs:12:9`.
+/// `Display` shows it as one line: `Read on fd 7 at src/main.rs:12:9`.
 ///
 /// # Examples
 ///
@@ -71,7 +71,7 @@ pub(crate) const NOT_KNOWN: u64 = u64::MAX;
 pub struct WaitedFor(Wait);
 
 impl Elapsed {
-    /// Makes an `Elapsed`, for code that has deadlines of its own. It knows of no wait.
+    /// Creates an `Elapsed`, for code that has its own deadlines. It has no information on a wait.
     ///
     /// # Examples
     ///
@@ -85,17 +85,17 @@ impl Elapsed {
         Elapsed { wait: None, location: Location::caller(), after: NOT_KNOWN }
     }
 
-    /// That of a limit which was set at `location`.
+    /// The error of a limit that was set at `location`.
     pub(crate) fn of(wait: Wait, location: &'static Location<'static>, after: u64) -> Elapsed {
         Elapsed { wait: Some(wait), location, after }
     }
 
-    /// What the future was waiting for when its time was over.
+    /// Returns what the future was waiting for when its time was over.
     ///
-    /// If it waited for several things at once, this is the one that it polled last. None if that was not of mini's
-    /// making, such as a channel of another library, and if it was not polled again when the time was over, as in a
-    /// collection that polls only the futures which were woken. Also none if the future was not waiting, but always
-    /// gave way to others.
+    /// If it waited for several things at once, this is the one that it polled last. Returns `None` if that was not one
+    /// of mini's, such as a channel of another library. Returns `None` too if the future was not polled again when the
+    /// time was over, as in a collection that polls only woken futures, and if it was not waiting but yielded again and
+    /// again.
     ///
     /// # Examples
     ///
@@ -118,8 +118,8 @@ impl Elapsed {
         self.wait.filter(|wait| !is_unknown(*wait)).map(WaitedFor)
     }
 
-    /// Where the limit was set: the call of [`timeout`](crate::timeout()), [`timeout_at`](crate::timeout_at()) or
-    /// [`deadline`](crate::deadline()).
+    /// Returns the line that set the limit: the call of [`timeout`](crate::timeout()),
+    /// [`timeout_at`](crate::timeout_at()) or [`deadline`](crate::deadline()).
     ///
     /// # Examples
     ///
@@ -139,8 +139,8 @@ impl Elapsed {
         self.location
     }
 
-    /// How long the future had: what was given to [`timeout`](crate::timeout()). None for the other limits, which are
-    /// points in time.
+    /// Returns the duration given to [`timeout`](crate::timeout()), or `None` for the other limits, which are points in
+    /// time.
     ///
     /// # Examples
     ///
@@ -172,8 +172,8 @@ fn is_elsewhere(wait: &Location<'_>, limit: &Location<'_>) -> bool {
 }
 
 impl WaitedFor {
-    /// The line of the program that waits: the call which made the future of mini's. For a task that was joined it is
-    /// the line of the task's spawn.
+    /// Returns the line of the program that waits: the call that made mini's future. For a joined task it is the line
+    /// of the task's spawn.
     ///
     /// # Examples
     ///

@@ -1,7 +1,7 @@
 //! A point in time on the clock of the current context.
 //!
-//! Users and all of this crate pass times in it. It is `std`'s instant with two differences: `now` may stand still or
-//! jump when a test says so, and subtracting a later one gives zero.
+//! Users and all of this crate pass times in it. It is `std`'s instant with two differences: a test may stop `now` or
+//! make it jump, and subtracting a later instant gives zero.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub, SubAssign};
@@ -30,7 +30,7 @@ const FAR: Duration = Duration::from_secs(1000 * 365 * 24 * 60 * 60);
 pub struct Instant(SystemInstant);
 
 impl Instant {
-    /// The time of the current context's clock, or the system's on a thread that is in no context.
+    /// Returns the time of the current context's clock, or the system's on a thread that is in no context.
     ///
     /// # Examples
     ///
@@ -44,7 +44,7 @@ impl Instant {
         context::now()
     }
 
-    /// The same point as one of `std`'s instants.
+    /// Converts one of `std`'s instants into the same point in time.
     ///
     /// # Examples
     ///
@@ -56,7 +56,7 @@ impl Instant {
         Instant(instant)
     }
 
-    /// The same point for `std`, which knows nothing of paused clocks.
+    /// Converts this into `std`'s instant, which knows nothing of paused clocks.
     ///
     /// # Examples
     ///
@@ -68,7 +68,7 @@ impl Instant {
         self.0
     }
 
-    /// The time from `earlier` to `self`, zero if `earlier` is the later one.
+    /// Returns the time from `earlier` to `self`, or zero if `earlier` is the later one.
     ///
     /// # Examples
     ///
@@ -83,7 +83,7 @@ impl Instant {
         self.0.saturating_duration_since(earlier.0)
     }
 
-    /// The time from `earlier` to `self`, `None` if `earlier` is the later one.
+    /// Returns the time from `earlier` to `self`, or `None` if `earlier` is the later one.
     ///
     /// # Examples
     ///
@@ -98,7 +98,8 @@ impl Instant {
         self.0.checked_duration_since(earlier.0)
     }
 
-    /// The same as [`duration_since`](Instant::duration_since).
+    /// Returns the time from `earlier` to `self`, or zero if `earlier` is the later one; same as
+    /// [`duration_since`](Instant::duration_since).
     ///
     /// # Examples
     ///
@@ -112,7 +113,7 @@ impl Instant {
         self.0.saturating_duration_since(earlier.0)
     }
 
-    /// The time from `self` to now, zero if `self` lies ahead.
+    /// Returns the time from `self` to now, or zero if `self` lies ahead.
     ///
     /// # Examples
     ///
@@ -128,7 +129,7 @@ impl Instant {
         Instant::now() - *self
     }
 
-    /// The point `duration` later, `None` if that cannot be represented.
+    /// Returns the point `duration` later, or `None` if that cannot be represented.
     ///
     /// # Examples
     ///
@@ -142,7 +143,7 @@ impl Instant {
         self.0.checked_add(duration).map(Instant)
     }
 
-    /// The point `duration` earlier, `None` if that cannot be represented.
+    /// Returns the point `duration` earlier, or `None` if that cannot be represented.
     ///
     /// # Examples
     ///
@@ -171,7 +172,7 @@ impl Add<Duration> for Instant {
 
     /// # Panics
     ///
-    /// If the sum cannot be represented.
+    /// Panics if the sum cannot be represented.
     #[track_caller]
     fn add(self, duration: Duration) -> Instant {
         self.checked_add(duration).expect("the instant is too late to be represented")
@@ -198,7 +199,7 @@ impl Sub<Duration> for Instant {
 
     /// # Panics
     ///
-    /// If the difference cannot be represented.
+    /// Panics if the difference cannot be represented.
     #[track_caller]
     fn sub(self, duration: Duration) -> Instant {
         self.checked_sub(duration).expect("the instant is too early to be represented")

@@ -61,14 +61,14 @@ pub struct Interval {
 ///
 /// # Cancel safety
 ///
-/// Safe: a tick that was not returned is there for the next call.
+/// Safe: a tick that was not returned is kept for the next call.
 #[derive(Debug)]
 #[must_use = "futures do nothing unless awaited"]
 pub struct Tick<'a> {
     interval: &'a mut Interval,
 }
 
-/// What an [`Interval`] does when a tick is taken so late that another is due.
+/// The behavior of an [`Interval`] when a tick is taken so late that another is due.
 ///
 /// Ticks of a period of 50 ms, the second taken 120 ms late (`|` a tick, `*` a late one):
 ///
@@ -100,17 +100,17 @@ pub struct Tick<'a> {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum MissedTickBehavior {
-    /// Ticks at once, as often as it takes to catch up with the plan.
+    /// Ticks at once, until it has caught up with the plan.
     #[default]
     Burst,
-    /// Makes a new plan that begins with the late tick, if that is late by a period or 5 ms, whichever is less: by less
-    /// than that it goes on with the plan, or it would drift by the time it takes to wake a task.
+    /// Makes a new plan that begins with the late tick, if that is late by a period or 5 ms, whichever is less. If it
+    /// is less late, the old plan continues; otherwise the interval would drift by the time it takes to wake a task.
     Delay,
-    /// Leaves out the ticks that were missed and goes on with the plan.
+    /// Skips the missed ticks and continues with the plan.
     Skip,
 }
 
-/// Ticks every `period`, the first time at once.
+/// Creates an interval that ticks every `period`, the first time at once.
 ///
 /// # Examples
 ///
@@ -129,14 +129,14 @@ pub enum MissedTickBehavior {
 ///
 /// # Panics
 ///
-/// If `period` is zero.
+/// Panics if `period` is zero.
 #[track_caller]
 pub fn interval(period: Duration) -> Interval {
     assert!(!period.is_zero(), "`period` must not be zero");
     Interval::new(Sleep::new(Instant::now(), Origin::Interval), period)
 }
 
-/// Ticks every `period`, the first time at `start`.
+/// Creates an interval that ticks every `period`, the first time at `start`.
 ///
 /// # Examples
 ///
@@ -154,7 +154,7 @@ pub fn interval(period: Duration) -> Interval {
 ///
 /// # Panics
 ///
-/// If `period` is zero.
+/// Panics if `period` is zero.
 #[track_caller]
 pub fn interval_at(start: Instant, period: Duration) -> Interval {
     assert!(!period.is_zero(), "`period` must not be zero");
@@ -183,20 +183,20 @@ impl Interval {
     ///
     /// # Panics
     ///
-    /// Not here, but at a poll before the tick: on a thread that runs no mini runtime, or whose runtime was shut down.
-    /// Also for a paused clock that was moved too far, as [`sleep`](crate::sleep()).
+    /// A poll before the tick panics on a thread that runs no mini runtime, or whose runtime was shut down. It also
+    /// panics if a paused clock was moved too far; see [`sleep`](crate::sleep()). The call itself does not panic.
     ///
     /// # Cancel safety
     ///
-    /// Safe: a tick that was not returned is there for the next call.
+    /// Safe: a tick that was not returned is kept for the next call.
     #[track_caller]
     pub fn tick(&mut self) -> Tick<'_> {
         self.next.relabel(Origin::Tick, Location::caller());
         Tick { interval: self }
     }
 
-    /// Polls for the next tick. Returns the instant the tick was planned for, or `Pending`; the task is then woken at
-    /// the tick.
+    /// Polls for the next tick. Returns the instant the tick was planned for; or returns `Pending`, and the task is
+    /// woken at the tick.
     ///
     /// # Examples
     ///
@@ -215,7 +215,7 @@ impl Interval {
     ///
     /// # Panics
     ///
-    /// If the tick lies ahead and the thread runs no mini runtime, or one that was shut down.
+    /// Panics if the tick lies ahead and the thread runs no mini runtime, or one that was shut down.
     pub fn poll_tick(&mut self, cx: &mut Context<'_>) -> Poll<Instant> {
         ready!(Pin::new(&mut self.next).poll(cx));
         let due = self.next.deadline();
@@ -224,7 +224,7 @@ impl Interval {
         Poll::Ready(due)
     }
 
-    /// Begins a new plan: the next tick comes a period from now.
+    /// Resets the interval: the next tick comes a period from now.
     ///
     /// # Examples
     ///
@@ -245,12 +245,12 @@ impl Interval {
     ///
     /// # Panics
     ///
-    /// As [`Sleep::reset`](crate::Sleep::reset).
+    /// Same as [`Sleep::reset`](crate::Sleep::reset).
     pub fn reset(&mut self) {
         self.reset_after(self.period);
     }
 
-    /// Begins a new plan: the next tick comes at once.
+    /// Resets the interval: the next tick comes at once.
     ///
     /// # Examples
     ///
@@ -272,12 +272,12 @@ impl Interval {
     ///
     /// # Panics
     ///
-    /// As [`Sleep::reset`](crate::Sleep::reset).
+    /// Same as [`Sleep::reset`](crate::Sleep::reset).
     pub fn reset_immediately(&mut self) {
         self.reset_at(Instant::now());
     }
 
-    /// Begins a new plan: the next tick comes `duration` from now.
+    /// Resets the interval: the next tick comes `duration` from now.
     ///
     /// # Examples
     ///
@@ -297,12 +297,12 @@ impl Interval {
     ///
     /// # Panics
     ///
-    /// As [`Sleep::reset`](crate::Sleep::reset).
+    /// Same as [`Sleep::reset`](crate::Sleep::reset).
     pub fn reset_after(&mut self, duration: Duration) {
         self.reset_at(Instant::now().saturating_add(duration));
     }
 
-    /// Begins a new plan: the next tick comes at `deadline`.
+    /// Resets the interval: the next tick comes at `deadline`.
     ///
     /// # Examples
     ///
@@ -320,12 +320,12 @@ impl Interval {
     ///
     /// # Panics
     ///
-    /// As [`Sleep::reset`](crate::Sleep::reset).
+    /// Same as [`Sleep::reset`](crate::Sleep::reset).
     pub fn reset_at(&mut self, deadline: Instant) {
         Pin::new(&mut self.next).reset(deadline);
     }
 
-    /// What the interval does about missed ticks.
+    /// Returns the behavior of the interval for missed ticks.
     ///
     /// # Examples
     ///
@@ -339,7 +339,7 @@ impl Interval {
         self.behavior
     }
 
-    /// Sets what to do about ticks that are missed from now on.
+    /// Sets the behavior for ticks that are missed from now on.
     ///
     /// # Examples
     ///
@@ -354,7 +354,7 @@ impl Interval {
         self.behavior = behavior;
     }
 
-    /// The time from one tick to the next.
+    /// Returns the time from one tick to the next.
     ///
     /// # Examples
     ///
@@ -368,7 +368,7 @@ impl Interval {
         self.period
     }
 
-    /// When to tick after a tick that was planned for `due` and taken at `now`.
+    /// The next tick after one that was planned for `due` and taken at `now`.
     fn after(&self, due: Instant, now: Instant) -> Instant {
         let late = now - due;
         match self.behavior {
@@ -379,7 +379,7 @@ impl Interval {
     }
 }
 
-/// An endless stream of the ticks. With the feature `stream`.
+/// An endless stream of the ticks. Requires the feature `stream`.
 #[cfg(feature = "stream")]
 impl futures_core::Stream for Interval {
     type Item = Instant;

@@ -1,9 +1,9 @@
 //! Time for the `mini` runtime: a clock that can be paused, timers that fire to the microsecond and never early, and
-//! the futures made of them. If many timers are due less than 40 µs apart, a driver with nothing else to do wakes once
-//! for those of up to half a millisecond.
+//! the futures made of them. If many timers are due less than 40 µs apart, an otherwise idle driver wakes once for all
+//! timers within up to half a millisecond.
 //!
 //! Timers are kept in a hierarchical timing wheel (Varghese and Lauck, SOSP 1987): rings of 2048 slots, for the next
-//! 134 ms, 137 s, 39 hours, 4.5 years and all that can be counted. To add, move or take back a timer costs the same
+//! 134 ms, 137 s, 39 hours, 4.5 years and all that can be counted. Adding, moving or removing a timer costs the same
 //! however many are pending.
 //!
 //! Users get all of it as `mini::time`. A runtime makes a [`Clock`], [`Timers`] for each of its drivers, and enters

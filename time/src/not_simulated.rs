@@ -1,4 +1,4 @@
-//! Without the feature `sim` no clock is a simulation's.
+//! Clocks without the feature `sim`: none belongs to a simulation.
 
 use crate::instant::Instant;
 
@@ -7,7 +7,7 @@ pub(crate) const fn is_simulated() -> bool {
     false
 }
 
-/// Everybody sees the same time.
+/// All tasks see the same time.
 #[inline]
 pub(crate) const fn shown(now: Instant) -> Instant {
     now

@@ -1,4 +1,4 @@
-//! Time in the hands of a test: hold it, move it, let it run.
+//! Control of time in a test: pause the clock, move it, resume it.
 //!
 //! Tests on a `current_thread` runtime call it. While the clock is paused and nothing can run, the runtime moves it to
 //! the next deadline by itself.
@@ -31,7 +31,7 @@ use crate::timers::Timers;
 ///
 /// # Cancel safety
 ///
-/// *Goes on*: once it was polled the clock has moved.
+/// *Goes on*: once the future is polled, the clock has moved.
 #[must_use = "futures do nothing unless awaited"]
 pub struct Advance {
     by: Duration,
@@ -39,10 +39,10 @@ pub struct Advance {
     is_moved: bool,
 }
 
-/// Pauses the clock of the current runtime; does nothing if it is paused.
+/// Pauses the clock of the current runtime; does nothing if it is already paused.
 ///
-/// Timers then fire when [`advance`] moves the clock past them, or when the runtime has nothing left to run and moves
-/// it to the next deadline.
+/// Timers then fire when [`advance`] moves the clock past them, or when the runtime is idle and moves it to the next
+/// deadline.
 ///
 /// # Examples
 ///
@@ -62,7 +62,7 @@ pub struct Advance {
 ///
 /// # Panics
 ///
-/// On a thread that runs no mini runtime, or one that is not a `current_thread` runtime.
+/// Panics on a thread that runs no mini runtime, or one that is not a `current_thread` runtime.
 #[track_caller]
 pub fn pause() {
     let timers = current("pause");
@@ -72,7 +72,7 @@ pub fn pause() {
     }
 }
 
-/// Lets the clock of the current runtime run on from where it stands; does nothing if it runs.
+/// Resumes the clock of the current runtime from the time that it shows; does nothing if it runs.
 ///
 /// # Examples
 ///
@@ -90,8 +90,8 @@ pub fn pause() {
 ///
 /// # Panics
 ///
-/// On a thread that runs no mini runtime, or one that is not a `current_thread` runtime. In a simulation, whose clock
-/// never runs by itself.
+/// Panics on a thread that runs no mini runtime, or one that is not a `current_thread` runtime. Panics in a simulation,
+/// whose clock never runs by itself.
 #[track_caller]
 pub fn resume() {
     assert!(
@@ -108,9 +108,9 @@ pub fn resume() {
 
 /// Moves the paused clock of the current runtime forward by `duration`, and lets the tasks that this wakes run.
 ///
-/// The clock moves at the first poll, in one step, and is that of the runtime which polls: all woken tasks see the new
-/// time. They are woken in the order of
-/// their deadlines, and queued before the caller goes on. If they sleep again, that is not waited for.
+/// The clock of the polling runtime moves in one step, at the first poll, so all woken tasks see the new time. They are
+/// woken in the order of their deadlines, and are queued before the caller continues. If they sleep again, the caller
+/// does not wait for that.
 ///
 /// # Examples
 ///
@@ -128,12 +128,13 @@ pub fn resume() {
 ///
 /// # Panics
 ///
-/// Not here, but at the first poll: on a thread that runs no mini runtime, or one that is not a `current_thread`
-/// runtime, and if its clock is not paused, or would be moved further than 584 years after its start, where timers end.
+/// The first poll panics on a thread that runs no mini runtime, or one that is not a `current_thread` runtime. It also
+/// panics if the clock is not paused, or would be moved further than 584 years after its start, where timers end. The
+/// call itself does not panic.
 ///
 /// # Cancel safety
 ///
-/// *Goes on*: once it was polled the clock has moved.
+/// *Goes on*: once the future is polled, the clock has moved.
 #[track_caller]
 pub fn advance(duration: Duration) -> Advance {
     Advance { by: duration, location: Location::caller(), is_moved: false }

@@ -1,9 +1,9 @@
-//! What the hand-made synchronisation here is built on: the standard library's atomics and thread-locals, or those of a
-//! model checker.
+//! The atomics and thread-locals of the synchronisation in this crate: the standard library's, or those of a model
+//! checker.
 //!
-//! loom (`--cfg loom`) runs the announcement of a park and the timers in every order, the latter with a lock
-//! that does not spin; shuttle (`--cfg shuttle`) runs whole runtimes, see `models.rs`
-//! of the runtime. It takes what happens here for one step.
+//! loom (`--cfg loom`) runs the announcement of a park and the timers in every order, the latter with a lock that does
+//! not spin; shuttle (`--cfg shuttle`) runs whole runtimes, see `models.rs` of the runtime. It treats the code of this
+//! crate as one step.
 
 #[cfg(loom)]
 pub(crate) use loom::sync::atomic;

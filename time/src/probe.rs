@@ -1,4 +1,4 @@
-//! What the tests of this crate look through: a waker that counts, and timers whose bell does.
+//! Probes for the tests of this crate: a waker that counts, and timers whose bell counts.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -24,7 +24,7 @@ impl Probe {
         self.0.0.load(Ordering::SeqCst)
     }
 
-    /// How many wakers there are.
+    /// The number of wakers.
     pub(crate) fn wakers(&self) -> usize {
         Arc::strong_count(&self.0) - 1
     }

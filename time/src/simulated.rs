@@ -1,7 +1,6 @@
 //! The clock in a simulation: each host has one, which may be skewed, and timers may be late.
 //!
-//! The clock of the runtime shows the time of the simulation. What a task reads, and what it sets a timer to, is the
-//! time of its host.
+//! The clock of the runtime shows the time of the simulation. A task reads the time of its host, and sets timers by it.
 
 use std::time::Duration;
 
@@ -15,7 +14,7 @@ pub(crate) fn is_simulated() -> bool {
     mini_context::sim::is_simulated()
 }
 
-/// What the host in progress shows at the time `now`.
+/// The time that the host in progress shows at the time `now`.
 pub(crate) fn shown(now: Instant) -> Instant {
     let Some(shown) = sim::host_time() else { return now };
     let real = sim::now();
@@ -37,7 +36,7 @@ pub(crate) fn meant(deadline: Instant, now: impl FnOnce() -> Instant) -> Instant
 }
 
 impl Timers {
-    /// As [`auto_advance`](Timers::auto_advance), but no further than to `limit`.
+    /// Moves a paused clock like [`auto_advance`](Timers::auto_advance), but no further than to `limit`.
     #[doc(hidden)]
     pub fn auto_advance_until(&self, limit: Option<Instant>) -> bool {
         self.advance_to_first(limit.map(|limit| self.clock().nanos(limit)))

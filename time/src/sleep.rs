@@ -3,9 +3,9 @@
 //! A sleep registers late: only a poll that finds the deadline ahead adds it to the timers of the thread's context.
 //! From then on the sleep belongs to those timers, wherever it is polled or dropped, without keeping them alive.
 //!
-//! A sleep is ready at every poll that finds its time come, the first one included. Only the limit of a `timeout`, which
-//! nearly always lies ahead, is armed at its first poll without a look at the clock, 25 ns of 100: if its time has come
-//! since it was made, the next turn of the driver fires it.
+//! A sleep is ready at every poll after its deadline, the first one included. Only the limit of a `timeout`, which
+//! nearly always lies ahead, is armed at its first poll without reading the clock, which saves 25 ns of 100. If its
+//! time has come since it was made, the next turn of the driver fires it.
 //!
 //! ```text
 //!        1              2
@@ -62,8 +62,8 @@ mod tests;
 pub struct Sleep {
     deadline: Instant,
     location: &'static Location<'static>,
-    /// Where the timer is, if the sleep is ARMED. Together with `number` it is the lease, in two fields that leave no
-    /// gap.
+    /// The place of the timer, if the sleep is ARMED. Together with `number` it is the lease, in two fields that leave
+    /// no gap.
     store: Option<&'static Store>,
     number: u32,
     key: Key,
@@ -98,7 +98,8 @@ const _: () = {
 ///
 /// The sleep never ends early. If its time is over at the first poll, it is ready then. With a duration that ends more
 /// than 584 years after the start of the runtime, such as [`Duration::MAX`], it never ends. The call reads the clock of
-/// its runtime, the poll waits by that of its own: a sleep that is made under a paused clock belongs there.
+/// the runtime around it, and the poll waits by the clock of the polling runtime. So poll a sleep that is made under a
+/// paused clock in the same runtime.
 ///
 /// # Examples
 ///
@@ -116,9 +117,9 @@ const _: () = {
 ///
 /// # Panics
 ///
-/// Not here, but at a poll before the deadline: on a thread that runs no mini runtime, or whose runtime was shut down.
-/// Also if `duration` is less than a century and a paused clock was moved so far that the deadline lies more than 584
-/// years after the clock's start.
+/// A poll before the deadline panics on a thread that runs no mini runtime, or whose runtime was shut down. It also
+/// panics if `duration` is less than a century and a paused clock was moved so far that the deadline lies more than 584
+/// years after the clock's start. The call itself does not panic.
 ///
 /// # Cancel safety
 ///
@@ -136,8 +137,8 @@ pub fn sleep_of(location: &'static Location<'static>, duration: Duration) -> Sle
     sleep
 }
 
-/// Waits before a call at `location` is tried again, for a runtime. The wait that dumps show is the caller's. If a
-/// [`sleep`] would panic, without a runtime or after its shutdown, this is ready early: the caller returns the error.
+/// Waits before a call at `location` is tried again, for a runtime. Dumps show the caller's wait. If a [`sleep`] would
+/// panic, without a runtime or after its shutdown, this is ready early: the caller returns the error.
 #[doc(hidden)]
 pub fn retry_after(location: &'static Location<'static>, duration: Duration) -> Sleep {
     let mut sleep = sleep(duration);
@@ -163,7 +164,7 @@ pub fn retry_after(location: &'static Location<'static>, duration: Duration) -> 
 ///
 /// # Panics
 ///
-/// As [`sleep`].
+/// Same as [`sleep`].
 ///
 /// # Cancel safety
 ///
@@ -197,7 +198,7 @@ impl Sleep {
         sleep
     }
 
-    /// The instant at which the sleep ends.
+    /// Returns the instant at which the sleep ends.
     ///
     /// # Examples
     ///
@@ -211,7 +212,7 @@ impl Sleep {
         self.deadline
     }
 
-    /// Whether the deadline has passed, whether or not the sleep was polled.
+    /// Returns `true` if the deadline has passed, even if the sleep was never polled.
     ///
     /// # Examples
     ///
@@ -226,10 +227,10 @@ impl Sleep {
         self.is_done || self.now() >= self.deadline
     }
 
-    /// Moves the sleep to another deadline, also after it has ended.
+    /// Moves the sleep to another deadline, even after it has ended.
     ///
-    /// A waiting task is woken at the new deadline. Moving to a later deadline costs a store, so a timeout for idleness
-    /// can be moved at each message.
+    /// A waiting task is woken at the new deadline. Moving to a later deadline costs one store, so an idle timeout can
+    /// be moved at each message.
     ///
     /// # Examples
     ///
@@ -249,7 +250,7 @@ impl Sleep {
     ///
     /// # Panics
     ///
-    /// If the timer is pending, and the paused clock was moved so far that the new deadline can never come (see
+    /// Panics if the timer is pending, and the paused clock was moved so far that the new deadline can never come (see
     /// [`sleep`]). The deadline is unchanged then.
     pub fn reset(self: Pin<&mut Self>, deadline: Instant) {
         let this = self.get_mut();
@@ -274,12 +275,12 @@ impl Sleep {
         (self.origin, self.location) = (origin, location);
     }
 
-    /// Whether the sleep has never waited.
+    /// Returns `true` if the sleep has never waited.
     pub(crate) fn is_new(&self) -> bool {
         !self.is_done && self.store.is_none()
     }
 
-    /// As `poll`, but never yields for the budget.
+    /// Polls like `poll`, but never yields for the budget.
     #[inline]
     pub(crate) fn poll_elapsed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if !self.is_done {
@@ -378,7 +379,7 @@ impl Sleep {
         self.store.map(|store| Lease { store, number: self.number })
     }
 
-    /// The time of the clock that the sleep goes by.
+    /// The time of the clock that the sleep uses.
     fn now(&self) -> Instant {
         self.lease().and_then(Lease::now).unwrap_or_else(Instant::now)
     }
@@ -428,7 +429,7 @@ impl Origin {
         }
     }
 
-    /// Whether the sleep only limits the wait of another future.
+    /// Returns `true` if the sleep only limits the wait of another future.
     fn is_limit(self) -> bool {
         matches!(self, Origin::Timeout | Origin::TimeoutAt | Origin::Deadline)
     }

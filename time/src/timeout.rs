@@ -1,8 +1,8 @@
 //! A future with a time limit.
 //!
 //! The future is polled first, so if it is ready at once it costs no timer. At the poll in which the time is over, it
-//! has therefore just noted anew what it waits for: the error says so, and only the duration is kept for it from the
-//! beginning.
+//! has therefore just noted again what it waits for. The error reports that, and only the duration has to be kept from
+//! the beginning.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -33,7 +33,7 @@ pin_project! {
     ///
     /// # Cancel safety
     ///
-    /// As the inner future, which is dropped with the `Timeout`.
+    /// Same as the inner future, which is dropped with the `Timeout`.
     #[derive(Debug)]
     #[must_use = "futures do nothing unless awaited"]
     pub struct Timeout<F> {
@@ -50,10 +50,10 @@ const _: () = assert!(size_of::<Timeout<()>>() == size_of::<Sleep>() + 8);
 
 /// Limits the time of `future` to `duration`, counted from this call.
 ///
-/// The output is that of `future`, or [`Elapsed`] if the time is over first. If both hold at the same poll, the output
-/// wins. When the time is over `future` is not dropped at once, but with the [`Timeout`]. The limit applies to waiting,
-/// not to computing: a future that never returns from its `poll` cannot be stopped. If the time is over at the first
-/// poll, and `future` is not ready then, other tasks may run before the timeout is ready.
+/// The output is that of `future`, or [`Elapsed`] if the time is over first. If both happen at the same poll, the
+/// output of `future` wins. When the time is over, `future` is not dropped at once, but with the [`Timeout`]. The limit
+/// applies to waiting, not to computing: a future that never returns from its `poll` cannot be stopped. If the time is
+/// over at the first poll, and `future` is not ready then, other tasks may run before the timeout is ready.
 ///
 /// # Examples
 ///
@@ -71,15 +71,15 @@ const _: () = assert!(size_of::<Timeout<()>>() == size_of::<Sleep>() + 8);
 ///
 /// # Errors
 ///
-/// [`Elapsed`], which turns into an [`std::io::Error`] of the kind `TimedOut`.
+/// Returns [`Elapsed`], which converts into an [`std::io::Error`] of the kind `TimedOut`.
 ///
 /// # Panics
 ///
-/// As [`sleep`](crate::sleep()), if `future` is not ready at the first poll.
+/// Panics like [`sleep`](crate::sleep()) if `future` is not ready at the first poll.
 ///
 /// # Cancel safety
 ///
-/// As `future`, which is dropped with the [`Timeout`].
+/// Same as `future`, which is dropped with the [`Timeout`].
 #[track_caller]
 pub fn timeout<F: IntoFuture>(duration: Duration, future: F) -> Timeout<F::IntoFuture> {
     let limit = Sleep::after(duration, Origin::Timeout);
@@ -87,7 +87,7 @@ pub fn timeout<F: IntoFuture>(duration: Duration, future: F) -> Timeout<F::IntoF
     Timeout { future: future.into_future(), limit, after: duration.as_nanos() as u64 }
 }
 
-/// Limits the time of `future` to that until `deadline`; otherwise as [`timeout`].
+/// Limits `future` to the time until `deadline`; see [`timeout`].
 ///
 /// # Examples
 ///
@@ -105,15 +105,15 @@ pub fn timeout<F: IntoFuture>(duration: Duration, future: F) -> Timeout<F::IntoF
 ///
 /// # Errors
 ///
-/// [`Elapsed`], which turns into an [`std::io::Error`] of the kind `TimedOut`.
+/// Returns [`Elapsed`], which converts into an [`std::io::Error`] of the kind `TimedOut`.
 ///
 /// # Panics
 ///
-/// As [`sleep`](crate::sleep()), if `future` is not ready at the first poll.
+/// Panics like [`sleep`](crate::sleep()) if `future` is not ready at the first poll.
 ///
 /// # Cancel safety
 ///
-/// As `future`, which is dropped with the [`Timeout`].
+/// Same as `future`, which is dropped with the [`Timeout`].
 #[track_caller]
 pub fn timeout_at<F: IntoFuture>(deadline: Instant, future: F) -> Timeout<F::IntoFuture> {
     let limit = Sleep::new(deadline, Origin::TimeoutAt);
@@ -141,7 +141,7 @@ pub(crate) fn elapsed(limit: &Sleep, after: u64, before: NoteMark) -> Elapsed {
 }
 
 impl<F> Timeout<F> {
-    /// The inner future.
+    /// Returns a reference to the inner future.
     ///
     /// # Examples
     ///
@@ -154,7 +154,7 @@ impl<F> Timeout<F> {
         &self.future
     }
 
-    /// The inner future, to be changed.
+    /// Returns a mutable reference to the inner future.
     ///
     /// # Examples
     ///
@@ -173,7 +173,7 @@ impl<F> Timeout<F> {
         &mut self.future
     }
 
-    /// The inner future, without the limit.
+    /// Returns the inner future, without the limit.
     ///
     /// # Examples
     ///

@@ -4,17 +4,17 @@
 //! The futures of this crate register here, through a [`Lease`] of the store that holds the wheel.
 //!
 //! While nothing is due a `turn` costs a clock read, and none at all if no timer is pending: it compares the time with
-//! a bound that is kept beside the lock. A driver that reads the bound too early misses a timer that another thread is
-//! just adding, and finds it at the next turn or in `prepare_park`. How a deadline from another thread reaches a driver
-//! that sleeps is in `park.rs`. A wait that begins after the ring must still hear the bell.
+//! a bound that is kept outside the lock. A driver that reads the bound too early misses a timer that another thread is
+//! just adding, and finds it at the next turn or in `prepare_park`. `park.rs` describes how a deadline from another
+//! thread reaches a sleeping driver. A wait that begins after the ring must still hear the bell.
 //!
 //! Wakers are woken and dropped with no lock held.
 //!
 //! Rejected:
-//! - Telling the driver of each registration: with one thread the driver is the one awake, and every sleep would cost
+//! - Reporting each registration to the driver: with one thread the driver is the one awake, and every sleep would cost
 //!   a write to the bell.
 //! - A queue of registrations and cancellations that the owner drains: most timers are cancelled before they fire, and
-//!   each would be queued twice; an uncontended lock costs less. And while the owner is in a long poll nobody else
+//!   each would be queued twice; an uncontended lock costs less. While the owner is in a long poll, no other thread
 //!   could serve them.
 //! - Reading the clock once a turn instead of once a timer (20 ns of the 60 that a limit costs): a limit would count
 //!   from the turn after its first poll, and not from the call that made it.
@@ -46,7 +46,7 @@ use wakes::Wakes;
 
 pub(crate) use store::{Lease, Refusal, State, Store};
 
-/// The timers of one driver; clones are the same.
+/// The timers of one driver; clones are handles to the same timers.
 ///
 /// # Examples
 ///
@@ -69,15 +69,15 @@ pub(crate) use store::{Lease, Refusal, State, Store};
 #[derive(Clone)]
 pub struct Timers(pub(crate) Arc<Shared>);
 
-/// How long a driver may sleep, see [`Timers::prepare_park`].
+/// The time a driver may sleep; see [`Timers::prepare_park`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "it says how long the driver may sleep"]
 pub enum Park {
-    /// Not at all: something is due.
+    /// Do not sleep: a timer is due.
     Ready,
-    /// At most this long.
+    /// Sleep at most this long.
     Until(Duration),
-    /// Until the bell rings.
+    /// Sleep until the bell rings.
     Forever,
 }
 
@@ -87,7 +87,7 @@ pub(crate) struct Shared {
 }
 
 impl Timers {
-    /// Makes the timers of a driver. `bell` must end the wait that the driver begins after
+    /// Creates the timers of a driver. `bell` must end the wait that the driver begins after
     /// [`prepare_park`](Timers::prepare_park), even if the wait has not begun yet.
     ///
     /// # Examples
@@ -103,7 +103,7 @@ impl Timers {
         Timers(Arc::new(Shared { clock, lease }))
     }
 
-    /// The clock of these timers.
+    /// Returns the clock of these timers.
     ///
     /// # Examples
     ///
@@ -121,7 +121,7 @@ impl Timers {
     /// A turn that takes more than 40 µs by the clock leaves the rest to the next, which
     /// [`prepare_park`](Timers::prepare_park) then asks for at once.
     ///
-    /// Any thread may call this, also while others do. It ends an announcement of the calling thread, as
+    /// Any thread may call this, even while others do. It ends an announcement of the calling thread, as
     /// [`finish_park`](Timers::finish_park) does. With no timer pending it reads no clock.
     ///
     /// # Examples
@@ -144,10 +144,10 @@ impl Timers {
         if now < bound { 0 } else { self.fire(now) }
     }
 
-    /// Whether a timer may be due at `now`, in [system nanoseconds](Clock::system_nanos); two loads, and no clock is
-    /// read.
+    /// Returns `true` if a timer may be due at `now`, in [system nanoseconds](Clock::system_nanos). It costs two loads,
+    /// and no clock is read.
     ///
-    /// A hint: true a little early at times, and always false for a clock that has been paused.
+    /// This is a hint: it is sometimes `true` a little early, and always `false` for a clock that has been paused.
     ///
     /// # Examples
     ///
@@ -186,9 +186,9 @@ impl Timers {
         }
     }
 
-    /// Says how long the driver may sleep, and announces it: from here until [`finish_park`](Timers::finish_park) or
-    /// [`turn`](Timers::turn) in this thread, a timer that another thread adds with an earlier deadline rings the
-    /// bell, once.
+    /// Returns how long the driver may sleep, and announces the sleep: from this call until
+    /// [`finish_park`](Timers::finish_park) or [`turn`](Timers::turn) in this thread, a timer that another thread adds
+    /// with an earlier deadline rings the bell, once.
     ///
     /// If many deadlines lie ahead, less than 40 µs apart, one wait serves those of up to 0.5 ms, all but the last of
     /// them late.
@@ -247,7 +247,7 @@ impl Timers {
         self.store().announcement.end(context::thread_number());
     }
 
-    /// A time before which no timer fires, `None` if none is pending that ever will.
+    /// Returns a time before which no timer fires, or `None` if no pending timer will ever fire.
     ///
     /// It is the first deadline, or earlier if timers that were more than 67 ms ahead have been removed or moved, or if
     /// more than a thousand are pending: a turn at that time fires nothing, and the next answer is later.
@@ -264,8 +264,8 @@ impl Timers {
         Some(self.0.clock.instant(next))
     }
 
-    /// How long a wait in place of the driver may last. As [`prepare_park`](Timers::prepare_park), but without an
-    /// announcement: no bell rings for an earlier deadline. Zero if a timer is due, `None` if none is pending.
+    /// Returns how long a wait in place of the driver may last: zero if a timer is due, `None` if none is pending.
+    /// Unlike [`prepare_park`](Timers::prepare_park) it announces nothing: no bell rings for an earlier deadline.
     ///
     /// Under a paused clock it is the time from now to the next deadline.
     ///
@@ -289,7 +289,7 @@ impl Timers {
         })
     }
 
-    /// The number of timers pending.
+    /// Returns the number of pending timers.
     ///
     /// # Examples
     ///
@@ -302,7 +302,7 @@ impl Timers {
         self.with(|loan| loan.wheel.len())
     }
 
-    /// Whether no timer is pending.
+    /// Returns `true` if no timer is pending.
     ///
     /// # Examples
     ///
@@ -317,7 +317,7 @@ impl Timers {
 
     /// If the clock is paused, moves it on to the first deadline, which [`turn`](Timers::turn) then finds due.
     ///
-    /// Returns whether there is one: not if the clock runs or if no timer is pending.
+    /// Returns `true` if there is one; `false` if the clock runs or no timer is pending.
     ///
     /// # Examples
     ///
@@ -363,13 +363,13 @@ impl Timers {
         wakes.wake_all();
     }
 
-    /// Rings the bell if the driver sleeps: the clock was paused, moved or let run, so what the driver was told when
-    /// it went to sleep no longer holds.
+    /// Rings the bell if the driver sleeps: the clock was paused, moved or let run, so the limit that the driver got
+    /// when it went to sleep no longer holds.
     pub(crate) fn ring(&self) {
         self.0.lease.ring_for(0);
     }
 
-    /// Looks at the wheel under the lock.
+    /// Calls `look` with the wheel, under the lock.
     fn with<T>(&self, look: impl FnOnce(&mut Loan) -> T) -> T {
         let mut held = self.0.lease.lock();
         look(held.loan().expect("a store is lent for as long as its `Timers` live"))

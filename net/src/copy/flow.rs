@@ -10,8 +10,8 @@
 //! splice(2) is only a short cut. When it moves nothing, recv(2) is called at once, and its answer counts: no data, or
 //! the end of the stream. So nothing depends on how splice treats urgent data (splice stops before it permanently; recv
 //! skips it) or half-closed sockets. (An error of the connection is reported once, to the first call, so no second call
-//! is made for it.) If the system, or a filter of system calls, refuses splice, recv goes on; bytes still in the pipe
-//! are read back and sent.
+//! is made for it.) If the system, or a filter of system calls, refuses splice, the copy continues with recv; bytes
+//! still in the pipe are read back and sent.
 //!
 //! # Fairness
 //!

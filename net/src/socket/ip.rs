@@ -123,8 +123,7 @@ macro_rules! ip_methods {
         ///
         /// # Errors
         ///
-        /// Returns the errors of getsockopt(2), and `Unsupported` where the system has no such option: Linux and Android
-        /// have it.
+        /// Returns the errors of getsockopt(2), and `Unsupported` on systems other than Linux and Android.
         pub fn device(&self) -> io::Result<Option<Vec<u8>>> {
             sys::device(&self.sock()).map_err(self.refused("get `device` of"))
         }

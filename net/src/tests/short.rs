@@ -1,4 +1,4 @@
-//! What a short read tells of the next one: nothing more is there, unless an end, a message or a mark has cut it short.
+//! A short read means that nothing more is there, unless an end, a message or a mark has cut it short.
 
 use std::net::Shutdown;
 use std::os::fd::AsFd;

@@ -1,12 +1,12 @@
-//! The budget of a poll: what a task may complete before it has to let others run.
+//! The budget of a poll: the number of operations that a task may complete before it has to let others run.
 //!
 //! Only the poll of a task has one: [`begin_poll`](crate::begin_poll) sets it, and at the end of the poll it is endless
-//! again. Outside of tasks no other task waits for the thread, and a caller that knows no budgets may not ask twice.
+//! again. Outside of tasks no other task waits for the thread, and a caller that knows no budgets may not poll twice.
 //!
 //! Once the budget is spent, each refusal leaves one unit for the next leaf. So if a task joins several futures and
 //! polls the busy one first, the others make progress too. A coin decides whether the first leaf in a poll that finds
 //! nothing left is refused or gets that unit: it may be a leaf that always comes after a future which spends all and
-//! waits for something else. After as many refusals as there were units, no leaf goes on until the poll is over.
+//! waits for something else. After as many refusals as there were units, no leaf continues until the poll is over.
 //! Otherwise a `select` in a loop over two sockets that are always ready would always find one. The next poll begins
 //! with a full budget.
 //!
@@ -15,7 +15,7 @@
 //! address; refused [`IN_A_ROW`] times more, it gets a full budget. After [`REFUSALS`] refusals each one fills the
 //! budget, as a leaf may have no address, or be gone.
 //!
-//! Rejected: one that every refusal refills (the loop of two sockets ran for good). One of which nothing is left after
+//! Rejected: one that every refusal refills (the loop of two sockets ran for ever). One of which nothing is left after
 //! the first refusal (a timer joined to a socket that is always ready was never asked). A budget outside of tasks that
 //! each refusal refills (one poll in 129 found nothing, which `now_or_never` takes for an answer).
 
@@ -32,16 +32,16 @@ pub(crate) const NOBODY: Refused = (ptr::null(), 0);
 /// The leaf that was refused first since all that was left is spent, and how often since.
 pub(crate) type Refused = (*const (), u8);
 
-/// A budget that is not spent: that of a thread which polls no task.
+/// A budget that is never spent: that of a thread which polls no task.
 pub const ENDLESS: u8 = u8::MAX;
 
 /// Spends one unit of the running task's budget.
 ///
-/// Once [`BUDGET`](crate::BUDGET) units are spent this wakes the task and returns `Pending`, so that an operation that
-/// is always ready starves nobody. Other leaves in the same poll may get a unit now and then. If this thread polls no
+/// Once [`BUDGET`](crate::BUDGET) units are spent, this wakes the task and returns `Pending`, so that an operation that
+/// is always ready starves no task. Other leaves in the same poll may get a unit now and then. If this thread polls no
 /// task, the budget is endless.
 ///
-/// `leaf` is the address of the future that asks, or null: by it an executor inside of the poll is known.
+/// `leaf` is the address of the future that asks, or null. It is used to detect an executor inside of the poll.
 ///
 /// # Examples
 ///
@@ -65,7 +65,8 @@ pub fn poll_budget<L>(cx: &mut Context<'_>, leaf: *const L) -> Poll<()> {
     left
 }
 
-/// As [`poll_budget`], for a leaf that others must not overtake: once it is refused, all are until the poll is over.
+/// Spends one unit like [`poll_budget`], for a leaf that others must not overtake: once it is refused, all are refused
+/// until the poll is over.
 ///
 /// # Examples
 ///
@@ -86,7 +87,7 @@ pub fn poll_first<L>(cx: &mut Context<'_>, leaf: *const L) -> Poll<()> {
     poll_budget(cx, leaf)
 }
 
-/// As [`poll_budget`], for an operation that makes a system call, which costs eight units.
+/// Spends eight units, like [`poll_budget`] spends one, for an operation that makes a system call.
 ///
 /// # Examples
 ///
@@ -108,7 +109,7 @@ pub fn poll_call<L>(cx: &mut Context<'_>, leaf: *const L) -> Poll<()> {
     left
 }
 
-/// `Pending`, with the task woken, if nothing is left of the budget; spends nothing.
+/// Wakes the task and returns `Pending` if the budget is spent; spends nothing itself.
 ///
 /// For an operation that knows only later whether it completes: see [`spend_if_ready`] and [`spend_call`].
 ///
@@ -134,11 +135,12 @@ pub fn check_budget<L>(cx: &mut Context<'_>, leaf: *const L) -> Poll<()> {
     Poll::Ready(())
 }
 
-/// As [`check_budget`], for a future that polls others in an order that counts: of which the first is to win if it is
-/// ready. Where it is refused, another one may get the next unit, or need none; so this asks before any of them does.
+/// Checks the budget like [`check_budget`], for a future that polls others in an order that matters: the first is to
+/// win if it is ready. If the first is refused, another one may get the next unit, or need none. So this checks before
+/// any of them does.
 ///
-/// If nothing goes on any more until the poll is over, a coin decides whether one unit is left for the first. So such a
-/// future makes progress also where it always comes after one that spends all.
+/// If no leaf may continue until the poll is over, a coin decides whether one unit is left for the first. So such a
+/// future makes progress even if it always comes after one that spends everything.
 ///
 /// # Examples
 ///
@@ -172,8 +174,8 @@ fn refuse_in_order(cx: &mut Context<'_>, leaf: *const ()) -> Poll<()> {
     if goes_on { Poll::Ready(()) } else { refuse(cx, leaf) }
 }
 
-/// Spends one unit if `polled` is ready: what only waits spends nothing, so any number of waiting leaves fits into a
-/// poll.
+/// Spends one unit if `polled` is ready. A leaf that only waits spends nothing, so any number of waiting leaves fits
+/// into a poll.
 ///
 /// # Examples
 ///
@@ -193,7 +195,7 @@ pub fn spend_if_ready<T>(polled: Poll<T>) -> Poll<T> {
     polled
 }
 
-/// Whether something is left of the budget of the poll in progress.
+/// Returns `true` if something is left of the budget of the poll in progress.
 ///
 /// # Examples
 ///
@@ -207,7 +209,7 @@ pub fn has_budget() -> bool {
     LOCAL.with(|local| local.budget.get()) > 0
 }
 
-/// Whether the poll in progress, or the last one, was refused an operation since its budget was spent.
+/// Returns `true` if the poll in progress, or the last one, was refused an operation since its budget was spent.
 ///
 /// # Examples
 ///
@@ -263,7 +265,7 @@ fn toss(coin: &Cell<u32>) -> bool {
     coin.get() >> 31 == 0
 }
 
-/// Sets what decides which leaf in a poll is refused first; returns what it was. For simulations.
+/// Sets the coin that decides which leaf in a poll is refused first, and returns the previous one. For simulations.
 ///
 /// # Examples
 ///
@@ -289,8 +291,7 @@ pub fn spend_call() {
     spend(CALL);
 }
 
-/// Counts so many further calls that an operation has made, or that its result will cause: an opened descriptor must be
-/// closed.
+/// Counts further calls that an operation has made, or that its result will cause: an opened descriptor must be closed.
 ///
 /// # Examples
 ///
@@ -320,7 +321,7 @@ pub fn spend_bytes(bytes: usize) {
     }
 }
 
-/// Spends so many units of the budget.
+/// Spends `units` units of the budget.
 ///
 /// # Examples
 ///
@@ -337,7 +338,7 @@ pub fn spend(units: u8) {
     });
 }
 
-/// Sets what is left of the budget, and returns what was left. [`ENDLESS`] is a budget that never ends.
+/// Sets the rest of the budget, and returns the previous rest. [`ENDLESS`] is a budget that never ends.
 ///
 /// # Examples
 ///

@@ -1,6 +1,6 @@
-//! Channels that hold very many messages, for dumps: no task waits for them, so no note leads there.
+//! Channels that hold very many messages, for dumps. No task waits for them, so no note leads there.
 //!
-//! A channel says so each time when it has grown by some thousands, and takes it back when it is empty or gone. As in
+//! A channel registers each time it has grown by some thousands, and unregisters when it is empty or gone. As in
 //! `holders.rs` the table has a fixed number of places, and two channels may have the same one.
 //!
 //! Rejected: a list of all channels (a lock for each that is made, and most hold three messages).
@@ -33,7 +33,7 @@ pub fn note_crowd(key: u64, crowd: Holder) {
     at(&TABLE, key).note(key, crowd);
 }
 
-/// The channel at the address `key` is empty, or gone.
+/// Forgets the channel at the address `key`, which is empty or gone.
 ///
 /// # Examples
 ///
@@ -45,7 +45,7 @@ pub fn forget_crowd(key: u64) {
     }
 }
 
-/// The channels that were noted, the largest first.
+/// Returns the channels that were noted, the largest first.
 ///
 /// # Examples
 ///

@@ -1,9 +1,8 @@
-//! Until when the future that is being polled has to be ready, for those that set such a deadline and those that read
-//! it.
+//! The deadline of the future that is being polled, for code that sets such a deadline and code that reads it.
 //!
-//! It holds for the time of one poll, on one thread: who polls the future sets it, and restores what was before. So it
-//! costs nothing where there is none, all that is polled inside inherits it, and a task that is polled elsewhere does
-//! not. What runs other tasks inside of a poll sets it aside in the same way.
+//! It holds for the time of one poll, on one thread: the code that polls the future sets it, and restores the previous
+//! one. So it costs nothing where there is none, everything polled inside inherits it, and a task that is polled
+//! elsewhere does not. Code that runs other tasks inside of a poll sets it aside in the same way.
 //!
 //! Rejected: a slot of the task. It costs each task a word, and a future polled by hand or by another executor would
 //! find the one of the task around it.
@@ -14,7 +13,7 @@ use std::time::Instant;
 
 use crate::LOCAL;
 
-/// Until when a future has to be ready.
+/// The deadline of a future.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Due {
     /// The time on the clock of the context, which a test may have moved.
@@ -23,16 +22,17 @@ pub struct Due {
     pub location: &'static Location<'static>,
 }
 
-/// While it lives, what this thread polls is due at another time. Made by [`set_due`].
+/// A guard that keeps another deadline for the futures that this thread polls, until it is dropped. Made by
+/// [`set_due`].
 #[derive(Debug)]
 #[must_use = "dropping it brings back at once what was before"]
 pub struct DueGuard {
     outer: Option<Due>,
-    /// What is polled on this thread.
+    /// The deadline belongs to this thread.
     stays: PhantomData<*const ()>,
 }
 
-/// Until when the future that is being polled has to be ready, if there is such a time.
+/// Returns the deadline of the future that is being polled, if there is one.
 ///
 /// # Examples
 ///
@@ -45,7 +45,7 @@ pub fn due() -> Option<Due> {
     LOCAL.with(|local| local.due.get())
 }
 
-/// Sets until when the future that is polled next has to be ready; dropping the guard brings back what was before.
+/// Sets the deadline of the future that is polled next. Dropping the guard restores the previous one.
 ///
 /// # Examples
 ///

@@ -1,5 +1,5 @@
-//! The holders of what tasks wait for: of each lock with a waiting task, the task that took it last; of a channel, what
-//! is known of its other end.
+//! The holders that tasks wait for: for each lock with a waiting task, the task that took it last; for a channel, the
+//! known facts about its other end.
 //!
 //! The task that has the lock now is not known. A guard moves with the future that took it, and a program may poll a
 //! future in one task and then spawn it as another. The guard itself is never polled.
@@ -10,9 +10,9 @@
 //! receiver waits at another line than before, when the number of senders changes, and when it is found full. Channels
 //! have a table of their own: there are more of them.
 //!
-//! A table has a fixed number of places, four for addresses with the same hash. Of more locks with such addresses each
-//! new one pushes out the one that was noted first, whose holder is not known until it changes hands again. No decision
-//! depends on it.
+//! A table has a fixed number of places, four for addresses with the same hash. If there are more such locks, each new
+//! one replaces the one that was noted first. The holder of that lock is unknown until it changes hands again. No
+//! decision depends on it.
 //!
 //! Rejected: the holder's id in the note (it is that of the moment when the task was polled last: of 100 tasks that
 //! wait for one lock each named another one). A pointer to the lock (it may be gone when it is looked at). A place for
@@ -23,18 +23,18 @@ use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Relaxed, Orderin
 
 use crate::location::AtomicLocation;
 
-/// What is known of the one for whom tasks wait.
+/// The known facts about the holder that tasks wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Holder {
-    /// The id of the task that took the lock, by [`taken`] if its guard may have been given away by itself; or, also by
-    /// that, of the one that has waited to receive from a channel, or has sent by its only sender. 0 if that is not
-    /// known.
+    /// The id of the task that took the lock, or that waited to receive from a channel, or that sent by its only
+    /// sender. It is passed through [`taken`] for channels, and if a lock's guard may have been given away by itself. 0
+    /// if the task is not known.
     pub task: u64,
-    /// The line where it has taken the lock, or where it receives; for a task that waits to receive, where the last
+    /// The line where it took the lock, or where it receives. For a task that waits to receive: the line where the last
     /// sender was made.
     pub location: Option<&'static Location<'static>>,
-    /// Of a lock: 1 if it was granted to a future that has not been polled since. For a task that waits to receive: how
-    /// many senders there are; that waits to send: how many messages the channel holds at most.
+    /// For a lock: 1 if it was granted to a future that has not been polled since. For a task that waits to receive:
+    /// the number of senders. For a task that waits to send: the most messages that the channel holds.
     pub number: u64,
 }
 
@@ -65,7 +65,8 @@ impl Place {
         self.key.store(key, Release);
     }
 
-    /// The task last: a reader that sees it does not take a lock that is just granted to it for one that it knows of.
+    /// Stores the task last: a reader that sees it does not mistake a lock that was just granted to the task for one
+    /// that the task knows of.
     #[inline]
     fn fill(&self, holder: Holder) {
         self.location.set(holder.location);
@@ -73,7 +74,7 @@ impl Place {
         self.task.store(holder.task, Release);
     }
 
-    /// What is noted of the address `key`.
+    /// Returns the note for the address `key`.
     pub(crate) fn get(&self, key: u64) -> Option<Holder> {
         let is_its = || self.key.load(Acquire) == key;
         if !is_its() {
@@ -88,7 +89,7 @@ impl Place {
 /// Places for addresses that have the same hash.
 struct Set {
     places: [Place; Set::PLACES],
-    /// The place that the next new one takes: places are taken in turn.
+    /// The place for the next new address: places are taken in turn.
     next: AtomicU64,
 }
 
@@ -112,7 +113,7 @@ impl Set {
         }
     }
 
-    /// A place for a new address. Two threads may take the same one: then one of them pushes the other out.
+    /// A place for a new address. Two threads may take the same place: then one of them replaces the other.
     #[cold]
     fn take(&self) -> &Place {
         let next = self.next.load(Relaxed);
@@ -125,7 +126,7 @@ impl Set {
     }
 }
 
-/// Sets for 512 locks: more at once with somebody waiting are rare; 17 KiB.
+/// Sets for 512 locks: more with waiting tasks at once are rare; 17 KiB.
 const LOCKS: usize = 128;
 
 /// Sets for 2,048 channels; 68 KiB, of which the system gives what is written.
@@ -137,14 +138,15 @@ static ENDS: [Set; CHANNELS] = [const { Set::new() }; CHANNELS];
 /// Set in the id of a holder whose guard may have been given to another task by itself.
 const TAKEN: u64 = 1 << 46;
 
-/// The id of a holder whose guard may have been given to another task by itself, or whose permit to more than one.
+/// Returns the id of a holder whose guard may have been given to another task by itself, or whose permits to several.
 #[must_use]
 #[inline]
 pub fn taken(task: u64) -> u64 {
     if task == 0 { 0 } else { task | TAKEN }
 }
 
-/// The task of a holder, and whether its guard can go to another task only together with the future that took it.
+/// Returns the task of a holder, and whether its guard can move to another task only together with the future that took
+/// it.
 #[must_use]
 pub fn untaken(holder: u64) -> (u64, bool) {
     (holder & !TAKEN, holder & TAKEN == 0)
@@ -163,7 +165,7 @@ pub(crate) fn hash(key: u64, places: usize) -> usize {
     (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - places.trailing_zeros())) as usize
 }
 
-/// Notes the holder of what is at the address `key`, for which tasks wait.
+/// Notes the holder of the lock at the address `key`, for which tasks wait.
 ///
 /// # Examples
 ///
@@ -181,7 +183,7 @@ pub fn set_holder(key: u64, holder: Holder) {
     at(&HOLDERS, key).note(key, holder);
 }
 
-/// As [`set_holder`], for the other end of a channel, at an address for each end.
+/// Notes the holder like [`set_holder`], for the other end of a channel, at an address for each end.
 ///
 /// # Examples
 ///
@@ -198,7 +200,7 @@ pub fn set_end(key: u64, end: Holder) {
     at(&ENDS, key).note(key, end);
 }
 
-/// What [`set_end`] has noted, if that is known.
+/// Returns the note of [`set_end`], if that is known.
 ///
 /// # Examples
 ///
@@ -208,7 +210,7 @@ pub fn end(key: u64) -> Option<Holder> {
     at(&ENDS, key).get(key)
 }
 
-/// Notes another number for the holder, if the table has it.
+/// Notes another number for the holder, if the table has that holder.
 ///
 /// # Examples
 ///
@@ -227,8 +229,8 @@ pub fn set_number(key: u64, number: u64) {
     }
 }
 
-/// The holder of what is at the address `key`, if that is known. While a lock changes hands its parts may be those of
-/// different holders.
+/// Returns the holder for the address `key`, if that is known. While a lock changes hands, the parts of the result may
+/// be those of different holders.
 ///
 /// # Examples
 ///

@@ -1,9 +1,10 @@
-//! What the crates of the runtime share: the state of the poll in progress on a thread, and a way to contain panics.
+//! State that the crates of the runtime share: the poll in progress on a thread, and a way to contain panics.
 //!
-//! The state of a poll is its budget, its notes, and the time at which it is due. A runtime calls [`begin_poll`] before
-//! it polls a task, and reads the [`notes`] after a poll that returned `Pending`. Leaf futures of every crate spend the
-//! budget and leave the notes, with or without a runtime. So all leaves of a task share one budget, and a new crate of
-//! leaves needs no place of its own here. What a crate's futures work with (a reactor, timers) belongs to that crate.
+//! The state of a poll is its budget, its notes, and its deadline. A runtime calls [`begin_poll`] before it polls a
+//! task, and reads the [`notes`] after a poll that returned `Pending`. Leaf futures of every crate spend the budget and
+//! leave the notes, with or without a runtime. So all leaves of a task share one budget, and a new crate of leaves
+//! needs no place of its own here. The objects that a crate's futures work with (a reactor, timers) belong to that
+//! crate.
 //!
 //! The state belongs to one thread, so nothing is atomic, and nothing has a destructor, so an access costs no check.
 //!
@@ -88,20 +89,20 @@ use std::thread_local;
 /// The poll in progress.
 struct Local {
     budget: Cell<u8>,
-    /// How many more operations may be refused in this poll.
+    /// The number of operations that may still be refused in this poll.
     refusals: Cell<u16>,
     refused: Cell<budget::Refused>,
     /// Whether the first leaf that finds nothing left is refused; see `budget.rs`.
     coin: Cell<u32>,
-    /// How many of `other` there are, and whether there are more that are not known; see `others.rs`.
+    /// The number of leaves in `other`, and whether there are more that are not known; see `others.rs`.
     others: Cell<u8>,
     wait: Cell<Option<Wait>>,
     /// Those before `wait` in this poll; see `others.rs`.
     other: [Cell<Option<Wait>>; others::MOST],
     timer: Cell<Option<Wait>>,
-    /// How many notes were left; see `notes.rs`.
+    /// The number of notes left; see `notes.rs`.
     noted: Cell<u64>,
-    /// How many there were when `wait` became that of an earlier leaf, as the last one was taken back.
+    /// The number of notes when `wait` became that of an earlier leaf, because the last one was taken back.
     promoted: Cell<u64>,
     due: Cell<Option<Due>>,
     /// The id of the task that is polled; 0 for none.
@@ -127,7 +128,7 @@ thread_local! {
     };
 }
 
-/// Fills the budget, discards the notes of the poll before, and says which task is polled; 0 for none.
+/// Fills the budget, discards the notes of the previous poll, and sets the task that is polled; 0 for none.
 ///
 /// # Examples
 ///
@@ -151,29 +152,29 @@ pub fn begin_poll(task: u64) {
     });
 }
 
-/// Set in what stands for the id of a task: it is the future of a `block_on`, see [`new_main`].
+/// A flag in place of a task's id: the future of a `block_on`; see [`new_main`].
 pub const MAIN: u64 = 1 << 47;
 
-/// In place of the id of a task: that of the future of one call of `block_on`. No other one of this process has it.
+/// Returns a new id, in place of a task's, for the future of one call of `block_on`. It is unique in this process.
 #[must_use]
 pub fn new_main() -> u64 {
     static LAST: AtomicU64 = AtomicU64::new(MAIN);
     LAST.fetch_add(1, Relaxed) + 1
 }
 
-/// Whether that is the id of the future of a `block_on`.
+/// Returns `true` if `id` is the id of the future of a `block_on`.
 #[must_use]
 pub fn is_main(id: u64) -> bool {
     id & MAIN != 0 && id != ITSELF
 }
 
-/// Sets which task is polled, and says which it was. For code within a poll that is no part of it.
+/// Sets the task that is polled, and returns the previous one. For code within a poll that is no part of it.
 #[inline]
 pub fn swap_task(task: u64) -> u64 {
     LOCAL.with(|local| local.task.replace(task))
 }
 
-/// The poll is over: what this thread does next is no part of its task, and has an endless budget. The notes stay.
+/// Ends the poll: from now on this thread's work is no part of the task, and has an endless budget. The notes stay.
 #[inline]
 pub fn end_poll() {
     LOCAL.with(|local| {
@@ -182,7 +183,8 @@ pub fn end_poll() {
     });
 }
 
-/// The id of the task that this thread polls; that of [`new_main`] for the future of a `block_on`, 0 if it polls none.
+/// Returns the id of the task that this thread polls. It is the id of [`new_main`] for the future of a `block_on`, and
+/// 0 if the thread polls none.
 #[inline]
 pub fn task() -> u64 {
     LOCAL.with(|local| local.task.get())

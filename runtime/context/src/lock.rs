@@ -4,9 +4,9 @@
 //! user code, so a thread that finds it taken spins. If that takes long, the holder was preempted or moves very many
 //! timers, and the waiting thread gives up its own CPU for a while. The lock is not fair: tasks that wait for a lock or
 //! a channel of `mini-sync` wait in a list that it guards. But a thread that takes it again and again, as one that
-//! moves a timeout at each message, must not keep a driver from its timers. So a thread that has spun in vain
-//! says so, and one that takes the lock then gives it back once and yields before. It asks after the swap, when the
-//! cache line is its own.
+//! moves a timeout at each message, must not keep a driver from its timers. So a thread that has spun without success
+//! sets a flag. The next thread that takes the lock then gives it back once and yields first. It reads the flag after
+//! the swap, when the cache line is its own.
 //!
 //! Rejected:
 //! - The standard library's mutex: a second locked instruction to unlock, as a waiter may sleep in the kernel. 10.8 ns
@@ -32,14 +32,14 @@ use loom::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Relaxed, Order
 #[cfg(not(loom))]
 use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
-/// Looks at a taken lock before the waiting thread yields, and before it sleeps.
+/// The number of checks of a taken lock before the waiting thread yields, and before it sleeps.
 const SPINS: u32 = 64;
 const YIELDS: u32 = 128;
 
-/// Whether the lock is taken.
+/// `true` if the lock is taken.
 struct Taken {
     is_taken: AtomicBool,
-    /// A thread has spun for it in vain.
+    /// A thread has spun for it without success.
     is_wanted: AtomicBool,
 }
 
@@ -97,7 +97,7 @@ impl Taken {
         self.is_taken.store(false, Release);
     }
 
-    /// Takes the lock after a thread that has waited for long, if that is there.
+    /// Takes the lock after a thread that has waited for long, if there is one.
     #[cold]
     fn give_way(&self) {
         self.give_back();
@@ -134,20 +134,20 @@ fn pause(looks: u32) {
 }
 
 impl<T> Lock<T> {
-    /// A lock that nobody holds.
+    /// Creates an unlocked lock.
     #[cfg(not(loom))]
     pub const fn new(value: T) -> Lock<T> {
         Lock { taken: Taken::new(), value: UnsafeCell::new(value) }
     }
 
-    /// Takes the lock, and waits for it if need be.
+    /// Takes the lock, and waits for it if necessary.
     #[inline]
     pub fn lock(&self) -> Guard<'_, T> {
         self.taken.take();
         Guard(self, PhantomData)
     }
 
-    /// The value, which nobody else has just now.
+    /// Returns a mutable reference to the value. No lock is needed, as no other thread can have one.
     #[inline]
     pub fn get_mut(&mut self) -> &mut T {
         self.value.get_mut()

@@ -1,14 +1,14 @@
-//! What `sim` has that is asked for also where there are no simulations.
+//! The functions of `sim` that are needed even where there are no simulations.
 
 use crate::others::Place;
 
-/// Whether a simulation runs on this thread: without the feature `sim` there is none.
+/// Returns `true` if a simulation runs on this thread: never without the feature `sim`.
 #[inline]
 pub const fn is_simulated() -> bool {
     false
 }
 
-/// Where a simulation writes what its tasks wait for.
+/// The places of a simulation for the waits of its tasks.
 pub(crate) fn with_places<T>(_: impl FnOnce(&[Place]) -> T) -> T {
     unreachable!("there are no simulations")
 }

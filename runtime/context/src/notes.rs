@@ -1,4 +1,5 @@
-//! Where a poll waits: left by a leaf future each time it returns `Pending`, taken back when that is dropped.
+//! Notes of where a poll waits. A leaf future leaves one each time it returns `Pending`, and takes it back when it is
+//! dropped.
 //!
 //! There is room for two notes: the last leaf that waits for something to happen, and the last that waits for a time.
 //! Many tasks wait for whichever of the two comes first. Other leaves of the same poll are kept aside (`others.rs`).
@@ -10,8 +11,8 @@
 //! its neighbours in the same task do not count. For this, notes are counted, the two kinds apart. It costs the
 //! future one load, and each note one addition. A limit that gave way to a neighbour's timer is not known then.
 //!
-//! Rejected: taking the notes out before the inner poll and merging them afterwards. It costs ten loads and stores of
-//! each poll, for what is asked once, if ever.
+//! Rejected: taking the notes out before the inner poll and merging them afterwards. It costs ten loads and stores in
+//! each poll, for a question asked once, if ever.
 
 use std::marker::PhantomData;
 use std::panic::Location;
@@ -20,7 +21,7 @@ use crate::budget::Refused;
 use crate::wait::Wait;
 use crate::{LOCAL, others};
 
-/// What a task waits for with a file descriptor.
+/// The event that a task waits for with a file descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 #[non_exhaustive]
@@ -43,22 +44,22 @@ pub enum IoKind {
     Child,
 }
 
-/// What a task waits for with a lock or channel of `mini-sync`.
+/// The event that a task waits for with a lock or channel of `mini-sync`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 #[non_exhaustive]
 pub enum SyncKind {
     /// A mutex.
     Lock,
-    /// To read what a read-write lock guards.
+    /// The read lock of a read-write lock.
     ReadLock,
-    /// To write what a read-write lock guards.
+    /// The write lock of a read-write lock.
     WriteLock,
     /// A semaphore's permits.
     Permit,
     /// A notification.
     Notify,
-    /// Others to come to a barrier.
+    /// Other tasks to arrive at a barrier.
     Barrier,
     /// A value that another task is making.
     Once,
@@ -66,38 +67,38 @@ pub enum SyncKind {
     Receive,
     /// Room for a message.
     Send,
-    /// The other end of a channel to go.
+    /// The end of a channel's other side.
     Closed,
 }
 
-/// What a task waits for. A runtime must know every reason, so a new reason is a new version.
+/// The reason why a task waits. A runtime must know every reason, so a new reason is a new version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// For a socket or another file descriptor; -1 if for none.
     Io(IoKind, i32),
-    /// For a time: nanoseconds since the base of the clock that the future goes by, `u64::MAX` for never.
+    /// For a time: nanoseconds since the base of the future's clock, `u64::MAX` for never.
     Timer(u64),
     /// For something unknown, until that time at most.
     Limit(u64),
     /// For the task of that number.
     Join(u64),
-    /// For one of so many tasks.
+    /// For one of this number of tasks.
     JoinSet(u64),
     /// For its worker to have nothing else to do.
     Idle,
-    /// For a lock or channel; with the id of the task that took what it waits for, 0 if that is not known,
-    /// [`ITSELF`](crate::ITSELF) if it is the task itself. See also [`taken`](crate::taken).
+    /// For a lock or channel, with the id of the task that took it: 0 if that is not known, [`ITSELF`](crate::ITSELF)
+    /// if it is the waiting task itself. See also [`taken`](crate::taken).
     Sync(SyncKind, u64),
-    /// For a lock at that address, whose [`holder`](crate::holder) is to be looked up when the wait is told.
+    /// For a lock at that address, whose [`holder`](crate::holder) is to be looked up when the wait is reported.
     SyncAt(SyncKind, u64),
     /// For the cancellation of a token.
     Cancel,
 }
 
-/// Where a task waits.
+/// The place where a task waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// What it waits for.
+    /// The reason for the wait.
     pub reason: Reason,
     /// The source line of the call that made the future; for the wait for a task, the line of that task's spawn.
     pub location: &'static Location<'static>,
@@ -106,14 +107,14 @@ pub struct Note {
 /// The notes of the last leaves of a poll.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Notes {
-    /// What the task waits for to happen.
+    /// The event that the task waits for.
     pub wait: Option<Wait>,
     /// The time that the task waits for. A limit's note gives way to any other, and an outer limit's to an inner one's.
     pub timer: Option<Wait>,
 }
 
 impl Notes {
-    /// Whether nothing is known.
+    /// Returns `true` if nothing is known.
     #[must_use]
     #[inline]
     pub fn is_empty(&self) -> bool {
@@ -121,7 +122,7 @@ impl Notes {
     }
 }
 
-/// How many notes were left before, see [`mark_notes`].
+/// The number of notes left before; see [`mark_notes`].
 #[derive(Clone, Copy, Debug)]
 pub struct NoteMark(u64);
 
@@ -130,15 +131,15 @@ pub struct NoteMark(u64);
 const ONE_WAIT: u64 = 1 << 32;
 const ONE_TIMER: u64 = 1;
 
-/// While it lives, nothing that this thread polls is part of the poll in progress. Dropping it restores the notes, the
-/// budget and the task of that poll. Made by [`set_poll_aside`].
+/// A guard: while it lives, nothing that this thread polls is part of the poll in progress. Dropping it restores the
+/// notes, the budget and the task of that poll. Made by [`set_poll_aside`].
 #[derive(Debug)]
 #[must_use = "dropping it brings the poll back at once"]
 pub struct PollAside {
     notes: Notes,
     noted: u64,
     promoted: u64,
-    /// It has waits beside its notes, which are not known any more then.
+    /// The poll has waits that are not in its notes, which are unknown from then on.
     has_others: bool,
     budget: u8,
     refusals: u16,
@@ -205,7 +206,7 @@ pub fn forget_wait(mut is_mine: impl FnMut(Wait) -> bool) {
     });
 }
 
-/// As [`forget_wait`], for a timer.
+/// Takes back the note of a timer that no longer waits, like [`forget_wait`].
 ///
 /// # Examples
 ///
@@ -226,7 +227,7 @@ pub fn forget_timer(is_mine: impl FnOnce(Wait) -> bool) {
     });
 }
 
-/// The notes of the poll in progress, which stay.
+/// Returns the notes of the poll in progress, and keeps them.
 ///
 /// # Examples
 ///
@@ -239,7 +240,7 @@ pub fn notes() -> Notes {
     LOCAL.with(|local| Notes { wait: local.wait.get(), timer: local.timer.get() })
 }
 
-/// Takes the notes.
+/// Takes the notes of the poll in progress.
 ///
 /// # Examples
 ///
@@ -252,8 +253,8 @@ pub fn take_notes() -> Notes {
     swap_notes(Notes::default())
 }
 
-/// Sets the notes, and returns those before; what was kept beside them is lost. For a poll within a poll: it must not
-/// touch the notes of the outer one.
+/// Sets the notes, and returns the previous ones. Other waits that were kept with them are lost. For a poll within a
+/// poll, which must not touch the notes of the outer one.
 ///
 /// # Examples
 ///
@@ -270,7 +271,7 @@ pub fn swap_notes(notes: Notes) -> Notes {
     })
 }
 
-/// Remembers how many notes were left, before a future is polled; see [`notes_since`].
+/// Remembers the number of notes before a future is polled; see [`notes_since`].
 ///
 /// # Examples
 ///
@@ -281,8 +282,8 @@ pub fn mark_notes() -> NoteMark {
     LOCAL.with(|local| NoteMark(local.noted.get()))
 }
 
-/// The notes that were left since the mark, and not taken back, in the same poll. No wait, if the last one was taken
-/// back and an earlier one is left: that may be from before the mark.
+/// Returns the notes that were left since the mark, in the same poll, and not taken back. There is no wait among them
+/// if the last one was taken back and an earlier one is left: that may be from before the mark.
 ///
 /// # Examples
 ///
@@ -308,7 +309,7 @@ pub fn notes_since(mark: NoteMark) -> Notes {
 }
 
 /// Sets the poll in progress aside until the guard is dropped: its notes, its budget, its task. For code in a poll that
-/// polls what is no part of it, as if no runtime polled on this thread.
+/// polls futures which are no part of it, as if no runtime polled on this thread.
 ///
 /// # Examples
 ///

@@ -1,19 +1,19 @@
-//! What a task waits for beside its [wait](crate::Wait): leaves of a `join!` or `race!` that its last poll has left, up
-//! to three.
+//! Further waits of a task besides its [wait](crate::Wait): up to three leaves of a `join!` or `race!` that its last
+//! poll has left.
 //!
 //! While a poll is in progress they are in the thread's `Local`, put there by a leaf that finds the note of another
 //! one. After a poll that has left some, the runtime has them written into a table, by the task's id, and marks the
 //! task; so a poll with one leaf pays for one comparison in `leave_note` and one after the poll.
 //!
 //! A place of the table is written by one thread at a time and read by any, behind a sequence number, odd while it is
-//! written. Two tasks may have the same place: the later one pushes the other out.
+//! written. Two tasks may have the same place: the later one replaces the other.
 //!
-//! A simulation has a table of its own, on its thread: its tasks may have the ids of others, and whom they push out is
-//! the same in each run of a seed.
+//! A simulation has a table of its own, on its thread: its tasks may have the ids of others, and the tasks that they
+//! replace are the same in each run of a seed.
 //!
 //! Rejected: room in each task (48 bytes, and most never need it). All leaves between their first `Pending` and their
-//! drop, as a list through them (each leaf pays for joining and leaving it). So what a combinator has not polled in the
-//! last poll is not known.
+//! drop, as a list through them (each leaf pays for joining and leaving it). So leaves that a combinator has not polled
+//! in the last poll are not known.
 
 use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
@@ -23,13 +23,13 @@ use crate::sim::{is_simulated, with_places};
 use crate::wait::Wait;
 use crate::{LOCAL, Local};
 
-/// How many are kept.
+/// The number of waits that are kept.
 pub(crate) const MOST: usize = 3;
 
-/// In `Local::others`, beside their number: the task waits for something else that is not known.
+/// A flag in `Local::others`, next to their number: the task waits for something else that is not known.
 const UNKNOWN: u8 = 1 << 7;
 
-/// What one task waits for.
+/// The waits of one task.
 pub(crate) struct Place {
     sequence: AtomicU64,
     task: AtomicU64,
@@ -80,7 +80,7 @@ impl Leaf {
     }
 }
 
-/// The leaf of `wait` waits too, and that of another wait has waited in this poll.
+/// Adds the leaf of `wait`, in a poll in which a leaf of another wait has waited.
 #[cold]
 pub(crate) fn add(local: &Local, wait: Wait) {
     let Some(before) = local.wait.get().filter(|before| !before.is_same(wait)) else { return };
@@ -97,19 +97,19 @@ fn count(local: &Local) -> usize {
     usize::from(local.others.get() & !UNKNOWN)
 }
 
-/// What the poll waits for beside its notes is known no more, but for that it may wait for something unknown.
+/// Forgets the further waits of the poll, but not that it may wait for something unknown.
 #[inline]
 pub(crate) fn forget(local: &Local) {
     local.others.set(local.others.get() & UNKNOWN);
 }
 
-/// The task waits for something that this poll does not see.
+/// Notes that the task waits for something that this poll does not see.
 #[cold]
 pub(crate) fn note_unknown() {
     LOCAL.with(|local| local.others.set(local.others.get() | UNKNOWN));
 }
 
-/// A leaf no longer waits. If it was the last one, another one is that now.
+/// Removes a leaf that no longer waits. If it was the last one, another one takes its place.
 #[cold]
 pub(crate) fn remove(local: &Local, is_it: &mut dyn FnMut(Wait) -> bool) {
     let mut kept = 0;
@@ -127,7 +127,7 @@ pub(crate) fn remove(local: &Local, is_it: &mut dyn FnMut(Wait) -> bool) {
     local.others.set(local.others.get() & UNKNOWN | kept as u8);
 }
 
-/// Whether the last poll of this thread has left more than one leaf that waits for something to happen, or one that is
+/// Returns `true` if the last poll of this thread has left more than one leaf that waits for an event, or one that is
 /// not polled by each poll of its task ([`note_waker`](crate::note_waker)).
 ///
 /// # Examples
@@ -138,7 +138,7 @@ pub fn has_others() -> bool {
     LOCAL.with(|local| local.others.get() > 0)
 }
 
-/// Writes down what the task waits for beside what [`notes`](crate::notes) has; says whether it could.
+/// Records the waits of the task that are not in [`notes`](crate::notes). Returns `true` if it could.
 ///
 /// # Examples
 ///
@@ -190,7 +190,7 @@ fn note_at(place: &Place, task: u64) -> bool {
     true
 }
 
-/// What the task was said to wait for by [`note_others`]; nothing if another task has pushed it out.
+/// Returns the waits of the task recorded by [`note_others`]; none if another task has replaced them.
 ///
 /// # Examples
 ///

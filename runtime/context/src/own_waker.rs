@@ -1,10 +1,10 @@
-//! Whether a leaf waits with the waker that its task was polled with.
+//! Detects leaves that wait with another waker than the one that their task was polled with.
 //!
-//! A future that gives its children wakers of their own, as a scope or a set of futures does, polls those alone that
+//! A future that gives its children wakers of their own, as a scope or a set of futures does, polls only those that
 //! were woken. Then the notes of the last poll are not all that the task waits for: it may hold a lock in one child
-//! that sleeps, and wait for that lock in another. Such a wait is told with something beside it that is not known.
+//! that sleeps, and wait for that lock in another. Such a wait is reported together with something unknown.
 //!
-//! A waker is told by its table; a runtime has few of them, and says which.
+//! A waker is recognised by its table. A runtime has few tables, and registers them.
 //!
 //! Rejected: comparing with the waker of the poll (a store for each poll, for what few leaves ask).
 
@@ -14,7 +14,7 @@ use std::task::{RawWakerVTable, Waker};
 
 use crate::others;
 
-/// The kinds of wakers that a task as a whole is polled with.
+/// The kinds of wakers with which a task as a whole is polled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum WakerOf {
@@ -22,19 +22,19 @@ pub enum WakerOf {
     Task,
     /// The future of a `block_on` on a worker.
     Main,
-    /// The future of a `block_on` beside the workers.
+    /// The future of a `block_on` outside the workers.
     External,
 }
 
 static OWN: [AtomicPtr<RawWakerVTable>; 3] = [const { AtomicPtr::new(ptr::null_mut()) }; 3];
 
-/// Says what the wakers of that kind have in common, before one of them is used.
+/// Registers the table of the wakers of one kind, before one of them is used.
 pub fn set_waker(of: WakerOf, table: &'static RawWakerVTable) {
     OWN[of as usize].store(ptr::from_ref(table).cast_mut(), Relaxed);
 }
 
-/// After [`leave_note`](crate::leave_note): the leaf waits with that waker. If it is not that of a whole task,
-/// [`has_others`](crate::has_others) is true of this poll.
+/// Notes the waker of a waiting leaf; call it after [`leave_note`](crate::leave_note). If it is not the waker of a
+/// whole task, [`has_others`](crate::has_others) is true for this poll.
 ///
 /// # Examples
 ///

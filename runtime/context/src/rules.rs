@@ -1,12 +1,11 @@
 //! The numbers that decide which task runs, which worker is woken, and when a worker looks around: each a time, a share
-//! or a size, with its reason. A number of that kind stands here or nowhere.
+//! or a size, with its reason. All numbers of that kind are here.
 //!
 //! Twelve are chosen, in the first three sections. All others follow from them, but for two that are a matter of memory
 //! and of accuracy: the length of a local queue, and the width of the wheel's slots.
 //!
-//! Read by the scheduler (`runtime/src/scheduler`), by the wheel, for how long a crowd of timers is waited for, by the
-//! reactor, for how many events one turn brings, and by the budget. Not here: accuracy, memory, and what a builder
-//! sets.
+//! Read by the scheduler (`runtime/src/scheduler`), by the wheel (the wait for a crowd of timers), by the reactor (the
+//! events of one turn), and by the budget. Not here: accuracy, memory, and what a builder sets.
 //!
 //! Rejected: counting runs instead of time (a run takes 50 ns or 50 ms, so 64 of them delay a timer by 3 µs or 3 s).
 
@@ -19,7 +18,7 @@ pub const TICK: Duration = Duration::from_millis(1);
 
 const AGAIN_TIME: Duration = Duration::from_micros(100);
 
-/// A task that has run for so many nanoseconds since it last waited, and asks to run once more, is of the class
+/// A task that has run for this many nanoseconds since it last waited, and asks to run once more, is of the class
 /// *again*.
 ///
 /// Longer than two wakes of a worker: a task that runs for less is done before another worker could have helped, and a
@@ -43,8 +42,8 @@ pub const MOVE_COST: u64 = nanos(Duration::from_nanos(500));
 /// Nanoseconds that a reading of the clock takes.
 pub const READ_COST: u32 = 30;
 
-/// How long a thread waits for something that usually comes at once, before it goes on without it: a person does not
-/// notice this time.
+/// The time that a thread waits for something that usually comes at once, before it continues without it. A person does
+/// not notice this time.
 pub const PATIENCE: Duration = Duration::from_millis(200);
 
 // Shares.
@@ -54,7 +53,7 @@ pub const PATIENCE: Duration = Duration::from_millis(200);
 /// Three quarters and a quarter; with the head start that is at least a fifth of any 5 ms for *again*.
 pub const WOKEN_SHARE: i64 = 3;
 
-/// Finding something out may take one part in so many of the time.
+/// Gathering information may take one in this many parts of the time.
 pub const OVERHEAD: u32 = 20;
 
 // Sizes.
@@ -62,10 +61,10 @@ pub const OVERHEAD: u32 = 20;
 /// A worker looks after this many runs too: a look costs a system call, about as much as eight short runs.
 pub const LOOK_RUNS: u32 = 64;
 
-/// What a task may spend in a run before it has to let others run.
+/// The units that a task may spend in a run before it has to let others run.
 pub const BUDGET: u8 = 128;
 
-/// What a system call costs of the budget: it takes 0.3 to 3 µs, ten times as long as the other operations that are
+/// The units that a system call costs: it takes 0.3 to 3 µs, ten times as long as the other operations that are
 /// counted. So a task whose sockets are always ready makes 16 calls in a run, which is 5 to 50 µs; coming back costs a
 /// hundredth of that.
 pub const CALL: u8 = 8;
@@ -73,9 +72,9 @@ pub const CALL: u8 = 8;
 /// This many bytes cost as much as another call: copying them takes as long as the call itself.
 pub const CALL_BYTES: usize = 16 << 10;
 
-/// How often the leaves of a task are refused in one poll after it has spent its budget: no task has more leaves side
-/// by side. An executor inside a task does not let the poll end; if its leaves have no address, they are ready after
-/// this many refusals.
+/// The number of times that the leaves of a task are refused in one poll after its budget is spent: no task has more
+/// leaves at once. An executor inside a task does not let the poll end; if its leaves have no address, they are ready
+/// after this many refusals.
 pub const REFUSALS: u16 = (BUDGET as u16).pow(2);
 
 /// How often a leaf that was refused is refused again in the same poll, before an executor inside of the task is taken
@@ -86,7 +85,7 @@ pub const IN_A_ROW: u8 = 16;
 
 /// A worker looks at its driver and the injector after this many nanoseconds plus the run in progress.
 ///
-/// It bounds how late an event is seen beside tasks that never wait, by half of the delay that one task may impose:
+/// It bounds the delay of an event while tasks run that never wait, by half of the delay that one task may impose:
 /// there is a look in each such time. With looks every 100 µs the 99th percentile of an echo with 64 connections
 /// doubled: a look that finds one event at a time costs a system call for each.
 pub const LOOK_TIME: u64 = nanos(TICK) / 2;
@@ -99,58 +98,57 @@ pub const LOOK_TIME: u64 = nanos(TICK) / 2;
 /// this is the shortest interval of which a look takes one part in [`OVERHEAD`]. With 40 µs a QUIC stream lost 8 %.
 pub const AGAIN_LOOK: u64 = nanos(AGAIN_TIME);
 
-/// The least that [`AGAIN_AFTER`] comes to if many tasks wait: a tenth. A short run that is measured is also charged
-/// with the unmeasured runs beside it. So tasks that do the same get into the same class after a few such samples, not
-/// after one.
+/// The lower limit of [`AGAIN_AFTER`] if many tasks wait: a tenth. A measured short run is also charged with the
+/// unmeasured runs around it. So tasks that do the same get into the same class after a few such samples, not after
+/// one.
 pub const AGAIN_AT_LEAST: u32 = AGAIN_AFTER / 10;
 
-/// Woken tasks may run for so many nanoseconds before the share of *again* is looked at, so that a batch of them is not
-/// interrupted.
+/// Woken tasks may run for this many nanoseconds before the share of *again* is considered, so that a batch of them is
+/// not interrupted.
 pub const HEAD_START: i64 = nanos(TICK) as i64;
 
-/// The most nanoseconds that are owed to *again*: it catches up for one head start at a time, and after one long woken
-/// run, other woken tasks do not wait for a third of it.
+/// The most nanoseconds that are owed to *again*. It catches up for one head start at a time. After one long woken run,
+/// other woken tasks do not wait for a third of it.
 pub const MOST_OWED: i64 = (WOKEN_SHARE + 1) * HEAD_START;
 
 /// The most nanoseconds that a run counts as when classes share the time: if the system stops a run for a while, that
 /// is no reason to stop its class.
 pub const LONGEST_RUN: u64 = nanos(PATIENCE);
 
-/// How many tasks a worker takes from its inbox between two runs: other threads may post faster than it runs.
+/// The number of tasks that a worker takes from its inbox between two runs: other threads may post faster than it runs.
 pub const MAIL_LIMIT: usize = LOOK_RUNS as usize;
 
 /// The largest part of [`LOOK_RUNS`] that goes to an injector: tasks in the worker's own queues get a quarter, however
-/// many come from outside, as *again* does beside woken tasks.
+/// many come from outside, as *again* does while woken tasks run.
 pub const INJECTED_SHARE: u32 = LOOK_RUNS / (WOKEN_SHARE as u32 + 1) * WOKEN_SHARE as u32;
 
-/// How many runs one reading of the clock serves at most: with twice as many a run would save less than a nanosecond,
-/// and more runs would go unmeasured when some become long.
+/// The most runs that one reading of the clock serves. With twice as many, a run would save less than a nanosecond, and
+/// more runs would go unmeasured when some become long.
 pub const READ_INTERVAL: u32 = (READ_COST / 2).next_power_of_two();
 
-/// After a long run that nobody knew to be long and that was not measured, every run is measured until so many were
-/// short.
+/// After a long run that was not known to be long and not measured, every run is measured until this many were short.
 pub const SURPRISE: u32 = LOOK_RUNS;
 
-/// How much CPU time a run may take within a tick before its worker counts as stalled: from here on it delays its look.
+/// The CPU time that a run may take within a tick before its worker counts as stalled: from here on it delays its look.
 pub const STALL: Duration = Duration::from_nanos(LOOK_TIME);
 
-/// After so many looks at a runtime whose workers are all parked, the monitor goes to sleep: waking it costs as much as
-/// twenty looks. Also how often it tries to start threads for which the system had no room.
+/// After this many looks at a runtime whose workers are all parked, the monitor goes to sleep: waking it costs as much
+/// as twenty looks. Once in this many looks it tries again to start threads for which the system had no room.
 pub const QUIET_TICKS: u32 = OVERHEAD;
 
 // Queues.
 
 /// The most tasks that a thief takes, which is work until its second look. The thief copies them all before it knows
-/// whether it gets them, and the owner runs on meanwhile.
+/// whether it gets them, and the owner keeps running during the copy.
 pub const STEAL_BATCH: u32 = 2 * LOOK_RUNS;
 
-/// What a local queue holds: 8 KiB of memory.
+/// The capacity of a local queue: 8 KiB of memory.
 #[cfg(not(any(loom, shuttle)))]
 pub const LOCAL_QUEUE: u32 = 1024;
 #[cfg(any(loom, shuttle))]
 pub const LOCAL_QUEUE: u32 = 4;
 
-/// The events that one turn of a reactor brings at most: as many as a local queue holds.
+/// The most events that one turn of a reactor returns: as many as a local queue holds.
 pub const EVENTS: usize = 1024;
 
 // Spins.
@@ -161,7 +159,7 @@ pub const SPIN_FOR_JOB: Duration = Duration::from_nanos(WAKE_COST / 2);
 /// The longest spin for a wake by any thread: what a wait costs, as that thread may have to be woken first.
 pub const SPIN_FOR_WAKE: Duration = Duration::from_nanos(WAKE_COST);
 
-/// After spins that found nothing, one wait in so many begins with a spin, at most [`WAKE_COST`] long: that costs a
+/// After spins that found nothing, one wait in this many begins with a spin, at most [`WAKE_COST`] long: that costs a
 /// four-hundredth more, and a change is found in time.
 pub const MOST_WAITS: u32 = OVERHEAD * OVERHEAD;
 
@@ -181,10 +179,10 @@ pub const FEW_TIMERS: usize = (WAKE_COST / READ_COST as u64) as usize;
 /// The width of a near slot of the wheel, a tick of its own, as a power of two of nanoseconds: 65.5 µs.
 pub const SLOT_BITS: u32 = 16;
 
-/// How many slots the first timer of a crowd waits at most: as late as a worker with work sees an event.
+/// The most slots that the first timer of a crowd waits: as late as a worker with work sees an event.
 pub const CROWD_SLOTS: u64 = LOOK_TIME.div_ceil(1 << SLOT_BITS);
 
-/// Fewer timers are no crowd: so many wakes fit into the time between two looks.
+/// Fewer timers are no crowd: this many wakes fit into the time between two looks.
 pub const LEAST_CROWD: usize = LOOK_TIME.div_ceil(WAKE_COST) as usize;
 
 const fn nanos(duration: Duration) -> u64 {

@@ -1,5 +1,5 @@
-//! What the simulated parts of several crates share: random numbers, and on each thread the state of the step in
-//! progress: its virtual time, the host whose task runs, and the faults that were injected.
+//! State that the simulated parts of several crates share: random numbers, and on each thread the step in progress,
+//! with its virtual time, the host whose task runs, and the injected faults.
 //!
 //! A simulation runs on one thread. It calls [`enter`], and [`leave`] at its end.
 
@@ -20,7 +20,7 @@ thread_local! {
     // Nothing in it has to be dropped, so a thread that starts or ends can read it too.
     static STEP: Cell<Step> = const { Cell::new(Step::new(false)) };
     static FAULTS: RefCell<Option<Faults>> = const { RefCell::new(None) };
-    /// What tasks wait for beside their waits; empty while there is no such task. See `others.rs`.
+    /// The further waits of tasks; empty while there is no such task. See `others.rs`.
     static BESIDE: RefCell<Vec<Place>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -32,7 +32,7 @@ struct Step {
     is_running: bool,
     host: u32,
     now: Duration,
-    /// Of the host's clock.
+    /// The skew of the host's clock.
     skew: Option<Skew>,
 }
 
@@ -42,14 +42,14 @@ impl Step {
     }
 }
 
-/// A simulation begins on this thread, and injects faults but for those that `faults` skips.
+/// Begins a simulation on this thread. It injects faults, except for those that `faults` skips.
 pub fn enter(faults: Faults) {
     STEP.set(Step::new(true));
     clocks::reset();
     FAULTS.set(Some(faults));
 }
 
-/// The simulation on this thread ends. Returns its faults.
+/// Ends the simulation on this thread, and returns its faults.
 pub fn leave() -> Option<Faults> {
     STEP.set(Step::new(false));
     clocks::reset();
@@ -57,7 +57,7 @@ pub fn leave() -> Option<Faults> {
     FAULTS.take()
 }
 
-/// Calls `f` with the places in which the simulation of this thread keeps what its tasks wait for.
+/// Calls `f` with the places in which the simulation of this thread keeps the waits of its tasks.
 pub(crate) fn with_places<T>(f: impl FnOnce(&[Place]) -> T) -> T {
     BESIDE.with_borrow_mut(|places| {
         if places.is_empty() {
@@ -67,39 +67,39 @@ pub(crate) fn with_places<T>(f: impl FnOnce(&[Place]) -> T) -> T {
     })
 }
 
-/// Whether a simulation runs on this thread.
+/// Returns `true` if a simulation runs on this thread.
 #[inline]
 pub fn is_simulated() -> bool {
     STEP.get().is_simulated
 }
 
-/// The host whose task runs: 0 is the one of the test itself.
+/// Returns the host whose task runs: 0 is the host of the test itself.
 pub fn host() -> u32 {
     STEP.get().host
 }
 
-/// The time since the simulation began.
+/// Returns the time since the simulation began.
 pub fn now() -> Duration {
     STEP.get().now
 }
 
-/// A step of a task of `host` begins, at the virtual time `now`.
+/// Begins a step of a task of `host`, at the virtual time `now`.
 pub fn begin_step(host: u32, now: Duration) {
     STEP.set(Step { is_running: true, host, now, skew: clocks::skew_of(host), ..STEP.get() });
 }
 
-/// The virtual time is `now`. The host is still that of the last step.
+/// Sets the virtual time to `now`. The host is still that of the last step.
 pub fn set_time(now: Duration) {
     STEP.set(Step { is_running: true, now, ..STEP.get() });
 }
 
-/// The step is over, and the scheduler, which goes by the system's clock, looks for the next one.
+/// Ends the step. The scheduler, which uses the system's clock, looks for the next one.
 pub fn end_step() {
     STEP.set(Step { is_running: false, ..STEP.get() });
 }
 
-/// The time since the simulation began, for the program that is simulated, by the clock of its host; `None` for
-/// everybody else: other threads, and the scheduler between two steps.
+/// Returns the time since the simulation began, on the clock of the simulated program's host. Returns `None` outside of
+/// the program: in other threads, and in the scheduler between two steps.
 #[inline]
 pub fn program_time() -> Option<Duration> {
     let step = STEP.get();

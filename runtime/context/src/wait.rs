@@ -1,10 +1,10 @@
-//! What a task or a future waits for: the one of its [`Notes`] that says most, and how that is told.
+//! The wait of a task or a future: the most informative of its [`Notes`], and its representation.
 //!
-//! There is room for one leaf: one that waits for something to happen rather than a timer, and a timer rather than a
-//! time limit, which says nothing of what it limits. That there was a timer beside it is kept as a flag.
+//! There is room for one leaf: one that waits for an event rather than a timer, and a timer rather than a time limit,
+//! which does not describe what it limits. A flag records that there was a timer too.
 //!
-//! The reason is one word, so that a runtime can keep a wait in a place that other threads read, and so that an error
-//! which carries a wait stays small, and so that the notes of a poll are two words each.
+//! The reason is one word, so that a runtime can keep a wait in a place that other threads read, an error with a wait
+//! stays small, and the notes of a poll are two words each.
 //!
 //! Rejected: the [`Note`] itself, which takes a word more, and has no room for the flag.
 
@@ -16,7 +16,7 @@ use crate::holders::{Holder, end, holder, untaken};
 use crate::is_main;
 use crate::notes::{IoKind, Note, Notes, Reason, SyncKind};
 
-/// What a task or a future waits for, or has waited for.
+/// The reason why a task or a future waits, or has waited, with the line of the call.
 ///
 /// # Examples
 ///
@@ -48,18 +48,18 @@ const IDLE: u64 = 5;
 const LIMIT: u64 = 6;
 const SYNC: u64 = 7;
 const CANCEL: u64 = 8;
-/// Of a lock or channel: the kind above, below it the id of the task that has it.
+/// For a lock or channel: the kind above, below it the id of the task that has it.
 const HOLDER_BITS: u32 = 48;
 const HOLDER: u64 = (1 << HOLDER_BITS) - 1;
 
 /// In the value of a wait for a lock: below the kind is its address.
 const KEYED: u64 = 1 << (KIND_SHIFT - 2);
 
-/// In place of the id of a task, in a [`Reason::Sync`]: the task waits for what it took itself.
+/// In place of the id of a task in a [`Reason::Sync`]: the task waits for something that it took itself.
 pub const ITSELF: u64 = HOLDER;
 
 impl Wait {
-    /// The wait that is told of these notes; none if there is no note.
+    /// Returns the wait that is reported for these notes, or `None` if there is no note.
     ///
     /// # Examples
     ///
@@ -77,7 +77,7 @@ impl Wait {
         }
     }
 
-    /// The reason and the flag as one word, which is at least `1 << 60` and less than `14 << 60`.
+    /// Returns the reason and the flag as one word, which is at least `1 << 60` and less than `14 << 60`.
     ///
     /// # Examples
     ///
@@ -88,7 +88,7 @@ impl Wait {
         self.word
     }
 
-    /// The wait with that word, at that line; none if no wait has such a word.
+    /// Returns the wait with that word, at that line, or `None` if no wait has such a word.
     ///
     /// # Examples
     ///
@@ -107,7 +107,7 @@ impl Wait {
         matches!(word >> KIND_SHIFT, TIMER..=CANCEL).then_some(Wait { word, location })
     }
 
-    /// The reason. A number in it has lost its upper five bits.
+    /// Returns the reason. A number in it has lost its upper five bits.
     ///
     /// # Examples
     ///
@@ -123,14 +123,14 @@ impl Wait {
         unpack(self.word).expect("the word of a wait has a reason")
     }
 
-    /// Whether both are of one leaf. Lines are compared by their address: by their text it would be a call and more. If
-    /// the compiler has a line twice, a leaf that is polled twice in a poll seems to be two.
+    /// Returns `true` if both are of one leaf. Lines are compared by their address: comparing their text would cost a
+    /// call and more. If the compiler has a line twice, a leaf that is polled twice in a poll seems to be two.
     #[inline]
     pub(crate) fn is_same(self, other: Wait) -> bool {
         self.word == other.word && ptr::eq(self.location, other.location)
     }
 
-    /// Whether that is the reason.
+    /// Returns `true` if that is the reason.
     ///
     /// # Examples
     ///
@@ -147,7 +147,7 @@ impl Wait {
         self.word & !TIMED == pack(reason)
     }
 
-    /// The same wait at another line.
+    /// Returns this wait, at another line.
     ///
     /// # Examples
     ///
@@ -165,7 +165,7 @@ impl Wait {
         Wait { location, ..self }
     }
 
-    /// The same wait of the task `task`, with the holder of what it waits for as it is now.
+    /// Returns this wait, of the task `task`, with the current holder of the lock or channel.
     ///
     /// # Examples
     ///
@@ -184,7 +184,7 @@ impl Wait {
         self.resolve_with_holder(task).0
     }
 
-    /// As [`resolve`](Wait::resolve), with all that is known of the holder.
+    /// Resolves the wait like [`resolve`](Wait::resolve), and returns everything known about the holder.
     ///
     /// # Examples
     ///
@@ -213,8 +213,8 @@ impl Wait {
         (Wait { word, location: self.location }, known)
     }
 
-    /// Whether a wait with that word names a lock or a channel by its address, so that [`resolve`](Wait::resolve)
-    /// changes it.
+    /// Returns `true` if a wait with that word names a lock or a channel by its address, so that
+    /// [`resolve`](Wait::resolve) changes it.
     ///
     /// # Examples
     ///
@@ -232,7 +232,7 @@ impl Wait {
         word >> KIND_SHIFT == SYNC && word & KEYED != 0
     }
 
-    /// What is known of the task that has what it waits for.
+    /// Returns the known facts about the holder that it waits for.
     ///
     /// # Examples
     ///
@@ -256,7 +256,7 @@ impl Wait {
         if ENDS.contains(&kind) { end(key) } else { holder(key) }
     }
 
-    /// The line of the [`Note`].
+    /// Returns the line of the [`Note`].
     ///
     /// # Examples
     ///
@@ -267,7 +267,7 @@ impl Wait {
         self.location
     }
 
-    /// The same wait without the timer, for who tells more of it first.
+    /// Returns this wait without the timer, for code that has already reported more about the timer.
     ///
     /// # Examples
     ///
@@ -277,7 +277,7 @@ impl Wait {
         Wait { word: self.word & !TIMED, ..self }
     }
 
-    /// Whether it waits for a timer too.
+    /// Returns `true` if it waits for a timer too.
     ///
     /// # Examples
     ///
@@ -336,7 +336,7 @@ fn kind_from(number: u64) -> IoKind {
     KINDS.into_iter().find(|&kind| kind as u64 == number).unwrap_or(IoKind::Ready)
 }
 
-/// As [`kind_from`], for a lock or channel.
+/// The kind of a lock or channel that was stored as `kind as u8`.
 fn sync_kind_from(number: u64) -> SyncKind {
     use SyncKind::{Barrier, Closed, Lock, Notify, Once, Permit, ReadLock, Receive, Send, WriteLock};
     const KINDS: [SyncKind; 10] = [Lock, ReadLock, WriteLock, Permit, Notify, Barrier, Once, Receive, Send, Closed];

@@ -1,6 +1,8 @@
-//! A place for a waker that two threads share, without a lock: a state word beside it says whose the waker is.
+//! A place for a waker that two threads share, without a lock: a separate state word decides which thread owns the
+//! waker.
 //!
-//! Two words that may be read while they are written: a reader may look before it knows whether what it sees counts.
+//! It is two words that may be read while they are written: a reader may read them before it knows whether they are
+//! valid.
 //!
 //! Rejected: reading a plain `Waker` in such a moment (a data race, whatever becomes of what was read).
 
@@ -14,7 +16,7 @@ use std::task::{RawWakerVTable, Waker};
 #[cfg(loom)]
 use loom::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
-/// The place. It does not drop what is in it: the side that has the right to it does.
+/// A place for one waker. It does not drop the waker in it: the side that owns the waker does.
 ///
 /// # Examples
 ///
@@ -34,7 +36,7 @@ pub struct WakerSlot {
     vtable: AtomicPtr<RawWakerVTable>,
 }
 
-/// What was in a [`WakerSlot`]: a waker, if the word beside it says so.
+/// The content of a [`WakerSlot`]: a waker, if the state word says so.
 #[derive(Debug)]
 pub struct SeenWaker {
     data: *const (),
@@ -42,14 +44,14 @@ pub struct SeenWaker {
 }
 
 impl WakerSlot {
-    /// With nothing in it.
+    /// Creates an empty slot.
     #[must_use]
     #[inline]
     pub fn new() -> Self {
         Self { data: AtomicPtr::new(ptr::null_mut()), vtable: AtomicPtr::new(ptr::null_mut()) }
     }
 
-    /// Puts `waker` there. Relaxed: the word beside the slot is to publish it.
+    /// Stores `waker`. The stores are relaxed: the caller's state word must publish them.
     #[inline]
     pub fn put(&self, waker: Waker) {
         self.data.store(waker.data().cast_mut(), Relaxed);
@@ -57,13 +59,13 @@ impl WakerSlot {
         std::mem::forget(waker);
     }
 
-    /// What is in it. Relaxed: the word beside the slot is to be acquired.
+    /// Returns the content. The loads are relaxed: the caller must acquire its state word.
     #[inline]
     pub fn look(&self) -> SeenWaker {
         SeenWaker { data: self.data.load(Relaxed), vtable: self.vtable.load(Relaxed) }
     }
 
-    /// Whether `waker` is the same as the one in it.
+    /// Returns `true` if `waker` is the same as the one in the slot.
     #[inline]
     pub fn is(&self, waker: &Waker) -> bool {
         let seen = self.look();
@@ -78,12 +80,12 @@ impl Default for WakerSlot {
 }
 
 impl SeenWaker {
-    /// The waker.
+    /// Turns the content into the waker.
     ///
     /// # Safety
     ///
-    /// It was [put](WakerSlot::put) there, both words are of it and belong to the caller, and nobody has taken it
-    /// before.
+    /// The waker was [put](WakerSlot::put) there, both words are of that waker and belong to the caller, and it has not
+    /// been taken before.
     #[must_use]
     #[inline]
     pub unsafe fn into_waker(self) -> Waker {

@@ -1,4 +1,4 @@
-//! What a sleep does in each of its states, polled by hand.
+//! Tests of a sleep in each of its states, polled by hand.
 
 use std::cell::RefCell;
 use std::panic::{self, AssertUnwindSafe, Location};

@@ -1,4 +1,4 @@
-//! What timers promise to threads that add, remove and fire them at once, under loom.
+//! Models, under loom, of threads that add, remove and fire timers at once.
 
 use std::sync::Arc;
 use std::task::Wake;

@@ -1,4 +1,4 @@
-//! Where a wheel lives: a place in memory that is never freed, lent to one `Timers` after the other.
+//! The place of a wheel: memory that is never freed, lent to one `Timers` after the other.
 //!
 //! So a sleep refers to its wheel without counting, from any thread and at any time. A [`Lease`] names the store and
 //! the number of the loan. Once the `Timers` are gone the number is stale, and every call reports it
@@ -23,7 +23,7 @@ use crate::primitives::{Guard, IS_MODEL, Lock};
 use crate::simulated::{meant, shown};
 use crate::wheel::{Key, NEVER, Wheel};
 
-/// Why a timer cannot be set.
+/// The reason why a timer cannot be set.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     /// The timers are gone or were shut down.
@@ -32,7 +32,7 @@ pub(crate) enum Refusal {
     OutOfReach,
 }
 
-/// What has become of a timer.
+/// The state of a timer.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "a timer that is not pending wakes nobody"]
 pub(crate) enum State {
@@ -244,13 +244,13 @@ pub(super) struct Held {
 }
 
 impl Held {
-    /// What is in the store, if the lease is not stale.
+    /// The content of the store, if the lease is not stale.
     #[inline]
     pub(super) fn loan(&mut self) -> Option<&mut Loan> {
         if self.guard.number == self.number { self.guard.loan.as_mut() } else { None }
     }
 
-    /// As `loan`, but `None` also after the shutdown.
+    /// Returns the same as `loan`, but `None` after the shutdown too.
     #[inline]
     fn alive(&mut self) -> Option<&mut Loan> {
         self.loan().filter(|loan| !loan.is_dead)

@@ -1,4 +1,4 @@
-//! The contract with the driver: who is woken, when the bell rings, and that no lock is held meanwhile.
+//! The contract with the driver: which tasks are woken, when the bell rings, and that no lock is held then.
 
 use std::panic;
 use std::sync::{Arc, Mutex};

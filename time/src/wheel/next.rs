@@ -1,4 +1,4 @@
-//! What the wheel knows of the next deadline, and until when a driver waits for it.
+//! The next deadline as far as the wheel knows it, and the time until which a driver waits for it.
 //!
 //! `Timers` asks after each turn and before each park.
 

@@ -43,7 +43,7 @@ pub(crate) enum Place {
     Free,
 }
 
-/// Which end of a list an entry is put on.
+/// The end of a list on which an entry is put.
 #[derive(Clone, Copy)]
 pub(crate) enum End {
     Front,
@@ -85,7 +85,7 @@ impl Slab {
     ///
     /// # Panics
     ///
-    /// If 2^32 - 1 entries are in use.
+    /// Panics if 2^32 - 1 entries are in use.
     #[inline]
     pub(crate) fn add(&mut self, deadline: u64, waker: Waker) -> u32 {
         let index = match self.free {

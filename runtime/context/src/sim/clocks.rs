@@ -1,6 +1,6 @@
-//! `Clocks`: how the clock of each host goes, and how late timers are.
+//! `Clocks`: the speed of each host's clock, and the lateness of timers.
 //!
-//! A host whose clock nobody has skewed shows the time of the simulation. Another one runs faster or slower from some
+//! A host whose clock was not skewed shows the time of the simulation. A skewed clock runs faster or slower from some
 //! time on, without a jump.
 
 use std::cell::RefCell;
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::{Random, STEP, Step, inject, now};
 
-/// A clock that goes right makes so many parts in the time in which a skewed one makes `ppm` more.
+/// An exact clock advances by this many parts in the time in which a skewed one advances by `ppm` more.
 const PARTS: i128 = 1_000_000;
 
 thread_local! {
@@ -30,7 +30,7 @@ pub(super) struct Skew {
     ppm: i32,
 }
 
-/// How often timers are late, and how much at most.
+/// The probability that a timer is late, and the most by which it is.
 struct Late {
     probability: f64,
     most: Duration,
@@ -48,7 +48,7 @@ fn scaled(time: Duration, by: i128, of: i128) -> Duration {
     Duration::from_nanos(nanos.clamp(0, i128::from(u64::MAX)) as u64)
 }
 
-/// A simulation begins or ends on this thread.
+/// Resets the clocks when a simulation begins or ends on this thread.
 pub(super) fn reset() {
     CLOCKS.with_borrow_mut(|clocks| (clocks.skews, clocks.late) = (BTreeMap::new(), None));
 }
@@ -57,7 +57,8 @@ pub(super) fn skew_of(host: u32) -> Option<Skew> {
     CLOCKS.with_borrow(|clocks| clocks.skews.get(&host).copied())
 }
 
-/// From now on the clock of `host` makes `ppm` more parts of a million, or less. More than -1,000,000.
+/// Skews the clock of `host`: from now on it runs faster by `ppm` parts in a million, or slower if that is negative.
+/// `ppm` must be more than -1,000,000.
 pub fn skew(host: u32, ppm: i32) {
     let since = now();
     let shown = skew_of(host).map_or(since, |before| before.shown_at(since));
@@ -69,13 +70,14 @@ pub fn skew(host: u32, ppm: i32) {
     }
 }
 
-/// From now on a timer that is started is late with that probability, by `most` at most.
+/// Makes timers late: from now on a timer that is started is late with that probability, by `most` at most.
 pub fn make_timers_late(seed: u64, probability: f64, most: Duration) {
     let late = Late { probability, most, random: Random::new(seed, 7) };
     CLOCKS.with_borrow_mut(|clocks| clocks.late = Some(late));
 }
 
-/// The time on the clock of the host whose step is in progress; `None` if that goes right, or there is no step.
+/// Returns the time on the clock of the host whose step is in progress, or `None` if that clock is exact or there is no
+/// step.
 #[inline]
 pub fn host_time() -> Option<Duration> {
     let step = STEP.get();
@@ -83,8 +85,8 @@ pub fn host_time() -> Option<Duration> {
     Some(skew.shown_at(step.now))
 }
 
-/// How long it takes until a timer goes off that the host in progress has set to `wait`: as long as its clock takes for
-/// that, and longer if the timer is late.
+/// Returns the time until a timer fires that the host in progress has set to `wait`: the time that its clock takes for
+/// that, and more if the timer is late.
 pub fn real_wait(wait: Duration) -> Duration {
     let step = STEP.get();
     if !step.is_running {

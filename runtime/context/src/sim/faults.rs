@@ -1,4 +1,5 @@
-//! `Faults`: what a simulation does to a program that the program must bear: a lost packet, a crash of a host.
+//! `Faults`: the faults that a simulation injects and a program must handle, such as a lost packet or a crash of a
+//! host.
 //!
 //! Each has a number, in the order in which they are met. So a run can be repeated without some of them: a skipped
 //! fault keeps its number, and what is drawn for it is drawn all the same.
@@ -9,7 +10,7 @@ use std::time::Duration;
 
 use super::{FAULTS, now};
 
-/// Those of one simulation.
+/// The faults of one simulation.
 #[derive(Debug, Default)]
 pub struct Faults {
     /// In order, and apart from each other.
@@ -18,7 +19,7 @@ pub struct Faults {
     count: u64,
 }
 
-/// Something that a simulation did to a program, which the program must bear: a lost packet, a crash of a host.
+/// A fault that a simulation injected and the program must handle, such as a lost packet or a crash of a host.
 ///
 /// [`Failure::faults`](struct.Failure.html#method.faults) lists those of a run that failed. The `Display` of one is a
 /// line such as `#1 loss of a segment from client to server at 0.034259 s`.
@@ -28,16 +29,16 @@ pub struct Faults {
 /// See [`Sim::skip`](struct.Sim.html#method.skip).
 #[derive(Clone, Debug)]
 pub struct Fault {
-    /// From 1 on, in the order in which they were met.
+    /// The number of the fault, from 1 on, in the order in which they were met.
     pub number: u64,
-    /// In virtual time.
+    /// The virtual time of the fault.
     pub at: Duration,
-    /// What it was.
+    /// The description of the fault.
     pub text: String,
 }
 
 impl Faults {
-    /// Injects all but these. The ranges may be in any order, and overlap.
+    /// Injects all faults except these. The ranges may be in any order, and overlap.
     pub fn skipping(mut ranges: Vec<RangeInclusive<u64>>) -> Self {
         ranges.sort_unstable_by_key(|range| *range.start());
         let mut skipped: Vec<RangeInclusive<u64>> = Vec::new();
@@ -57,19 +58,19 @@ impl Faults {
         self.skipped.get(at).is_some_and(|range| range.contains(&number))
     }
 
-    /// Those that were injected.
+    /// Returns the faults that were injected.
     pub fn injected(&self) -> &[Fault] {
         &self.injected
     }
 
-    /// How many there were, those that were skipped too.
+    /// Returns the number of faults, including those that were skipped.
     pub fn count(&self) -> u64 {
         self.count
     }
 }
 
-/// Whether to inject a fault now, of which `text` tells: not outside of a simulation, nor if it is to be skipped. The
-/// caller has drawn that it is time for one.
+/// Returns `true` if a fault is to be injected now, which `text` describes: not outside of a simulation, nor if it is
+/// to be skipped. The caller has drawn that it is time for one.
 pub fn inject(text: impl FnOnce() -> String) -> bool {
     FAULTS.with_borrow_mut(|faults| {
         let Some(faults) = faults else { return false };
@@ -83,7 +84,7 @@ pub fn inject(text: impl FnOnce() -> String) -> bool {
     })
 }
 
-/// How many faults the simulation on this thread has injected so far.
+/// Returns the number of faults that the simulation on this thread has injected so far.
 pub fn injected() -> usize {
     FAULTS.with_borrow(|faults| faults.as_ref().map_or(0, |faults| faults.injected.len()))
 }

@@ -8,14 +8,14 @@
 pub struct Random(u64);
 
 impl Random {
-    /// The stream number `stream` of a seed.
+    /// Creates the stream number `stream` of a seed.
     pub fn new(seed: u64, stream: u64) -> Self {
         let mut base = Self(seed);
         let offset = Self(stream).draw();
         Self(base.draw() ^ offset)
     }
 
-    /// The next number.
+    /// Returns the next number.
     pub fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -24,13 +24,13 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `end`, which is not 0.
+    /// Returns a number below `end`, which is not 0.
     pub fn below(&mut self, end: u64) -> u64 {
         // The high half of a product: biased by end / 2^64, which no test sees.
         ((u128::from(self.draw()) * u128::from(end)) >> 64) as u64
     }
 
-    /// Whether something happens that has this probability. Draws in any case.
+    /// Returns `true` with this probability. Draws in any case.
     pub fn happens(&mut self, probability: f64) -> bool {
         // 53 bits, as many as a f64 holds: a number from 0 to below 1.
         ((self.draw() >> 11) as f64) < probability * (1u64 << 53) as f64

@@ -45,7 +45,7 @@ struct Timer {
     was_moved: bool,
 }
 
-/// Which operations a run is made of.
+/// The mix of operations in a run.
 #[derive(Clone, Copy)]
 enum Mix {
     All,
