@@ -36,7 +36,7 @@ pub(crate) struct Send<'a>(pub(crate) &'a [u8]);
 /// Writes from several buffers, in order.
 pub(crate) struct SendVectored<'a, 'b>(pub(crate) &'a [IoSlice<'b>]);
 
-/// Reads one datagram, and tells who sent it.
+/// Reads one datagram, and returns its sender.
 pub(crate) struct RecvFrom<'a, K> {
     pub(crate) buf: &'a mut [u8],
     pub(crate) flags: libc::c_int,
@@ -202,7 +202,7 @@ impl<K: ListenerKind> Call<OwnedFd> for Accept<K> {
     }
 }
 
-/// The calls that a new socket costs beside the one that makes it: set-up, registration, close.
+/// The calls that a new socket costs besides its creation: set-up, registration, close.
 pub(crate) const CALLS_OF_A_SOCKET: u8 = 3;
 
 /// The error of a listener, with its address.

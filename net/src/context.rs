@@ -81,12 +81,12 @@ pub(crate) fn delay() -> Option<Delay> {
     current(|current| current.delay)
 }
 
-/// Whether this thread works for a runtime.
+/// Returns `true` if this thread works for a runtime.
 pub(crate) fn is_inside() -> bool {
     current(|_| ()).is_some()
 }
 
-/// Whether this thread has dropped its thread-locals.
+/// Returns `true` if this thread has dropped its thread-locals.
 pub(crate) fn is_ending() -> bool {
     CURRENT.try_with(|_| ()).is_err()
 }

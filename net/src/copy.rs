@@ -5,7 +5,7 @@
 //!
 //! # Rejected
 //!
-//! - `async fn`: the future would have no name, and could not say where it was made.
+//! - `async fn`: the future would have no name, and could not report where it was made.
 //! - Filling the buffer while a write waits: the socket that is read has its own buffer for that, and the peer learns
 //!   sooner that its data is not taken.
 

@@ -1,6 +1,6 @@
 //! The futures that the methods of sockets return, under the names that people know.
 //!
-//! A future does nothing before its `.await`. The page of the method that returns it says what is lost if it is
+//! A future does nothing before its `.await`. The page of the method that returns it describes what is lost if it is
 //! dropped.
 
 // Each is an operation of `leaf` (`Op` with a call, `Readiness`, `TryEach`) in a struct of its own, made by `futures!`.

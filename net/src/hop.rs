@@ -70,7 +70,7 @@ impl<T> Drop for Hop<T> {
 }
 
 impl<T> Job<T> {
-    /// Whether a future still waits for the result.
+    /// Returns `true` if a future still waits for the result.
     pub(crate) fn is_wanted(&self) -> bool {
         Arc::strong_count(&self.state) > 1
     }

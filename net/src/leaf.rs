@@ -4,7 +4,7 @@
 //! Each is a `Waiting` (an fd, and the future's own place among its waiters) and an operation. `Op` covers every
 //! operation that is done once it has succeeded; `call` has these operations.
 //!
-//! Rejected: `async fn`. Its futures have no name, no known size, and cannot say where they wait.
+//! Rejected: `async fn`. Its futures have no name, no known size, and cannot report where they wait.
 
 use std::fmt;
 use std::io;
@@ -106,7 +106,7 @@ pub(crate) trait Call<T: AsFd> {
 
     fn interest(&self) -> Interest;
 
-    /// Whether it moves no bytes, for which no stream has to be ready (read(2), write(2)).
+    /// Returns `true` if it moves no bytes, for which no stream has to be ready (read(2), write(2)).
     fn is_empty(&self) -> bool {
         false
     }
@@ -121,7 +121,7 @@ pub(crate) trait Call<T: AsFd> {
 
 /// One function for each kind of call, in which futures, `poll_` and `try_` methods and foreign traits meet.
 impl<T: AsFd> Source<T> {
-    /// Makes the call until it says something other than `WouldBlock`, waiting in between; see [`Source::poll_io`].
+    /// Makes the call until it returns something other than `WouldBlock`, waiting in between; see [`Source::poll_io`].
     pub(crate) fn poll_call<C: Call<T>>(
         &self,
         cx: &mut Context<'_>,
@@ -167,7 +167,7 @@ impl<T: AsFd> Source<T> {
     }
 }
 
-/// Where a future waits: an fd, or a standard stream.
+/// The place where a future waits: an fd, or a standard stream.
 pub(crate) trait Place {
     /// Removes the waiter of a future that is dropped.
     fn forget(&self, key: &mut Key);

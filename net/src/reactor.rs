@@ -14,7 +14,7 @@
 //!
 //! # Rejected
 //!
-//! - A helper thread that turns a global reactor: one more hop per event, and no shutdown per runtime.
+//! - A helper thread that turns a global reactor: one more hand-off per event, and no shutdown per runtime.
 //! - A pointer to the slot in the kernel's event: a late event for a freed slot would be a use after free; a token is
 //!   looked up in the table and found stale.
 //! - One thread that delivers at a time: another thread that looked for events slept until the batch was delivered.
@@ -105,7 +105,7 @@ impl Reactor {
     /// Waits for events and wakes the tasks that wait for them; returns the number of events.
     ///
     /// Returns after the first events, after [`Reactor::notify`], or after `timeout`: `None` is no limit, zero does not
-    /// wait. It returns early without an event only if a signal came, or the bell rang; the result is then `Ok(0)`,
+    /// wait. It returns early without an event only if a signal arrived or the bell rang. The result is then `Ok(0)`,
     /// because the bell is not counted.
     ///
     /// Any thread may call this, several at the same time, each with its own `Events`: an event goes to one of them,
@@ -138,7 +138,7 @@ impl Reactor {
         Ok(self.dispatch(events))
     }
 
-    /// Makes one turn, the current or else the next one, return.
+    /// Makes one turn return: the current one, or else the next.
     ///
     /// Each call is a system call. A caller that rings often should check first that a thread waits.
     ///
@@ -160,7 +160,7 @@ impl Reactor {
         }
     }
 
-    /// From now on, wakes `waker` whenever a socket is registered while there was none. So a driver that waits
+    /// Sets a waker that is woken whenever a socket is registered and there was none before. So a driver that waits
     /// elsewhere while there is no socket learns that it has to wait here. The first waker that is set stays.
     ///
     /// The socket counts in [`registrations`](Reactor::registrations) before the waker is woken. The waker must not use
@@ -177,7 +177,7 @@ impl Reactor {
         let _ = self.0.on_use.set(waker);
     }
 
-    /// How many sockets are registered.
+    /// Returns the number of registered sockets.
     ///
     /// # Examples
     ///
@@ -192,7 +192,8 @@ impl Reactor {
 
     /// Ends every wait on this reactor: waiters are woken and get an error, and so do later waits.
     ///
-    /// On a thread that has entered another reactor, still up, there is no error: sockets waited for there move to it.
+    /// On a thread that has entered another reactor that is still up, there is no error: sockets waited for there move
+    /// to it.
     ///
     /// Operations that need not wait still work, as do `turn` and `notify`.
     ///
@@ -212,22 +213,22 @@ impl Reactor {
         wake_all(&mut woken);
     }
 
-    /// Whether this process made the reactor, rather than one that it was forked from.
+    /// Returns `true` if this process made the reactor, rather than one that it was forked from.
     pub(crate) fn is_own(&self) -> bool {
         self.0.process.is_current()
     }
 
-    /// Whether the runtime has shut down, or is that of another process.
+    /// Returns `true` if the runtime has shut down, or is that of another process.
     pub(crate) fn is_shut_down(&self) -> bool {
         !self.is_own() || self.table().is_shut()
     }
 
-    /// Whether the two are handles to the same one.
+    /// Returns `true` if the two are handles to the same one.
     pub(crate) fn is(&self, other: &Reactor) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Adds `fd`, which starts out as `ready` until the kernel says more.
+    /// Adds `fd`, which starts out as `ready` until the kernel reports more.
     pub(crate) fn register(&self, fd: BorrowedFd<'_>, custody: Custody, ready: Ready) -> io::Result<Registration> {
         let (token, lease) = self.enter(|table| table.insert(ready))?;
         self.add(fd, custody, token, Self::vacate)?.tell(lease.slot());

@@ -104,7 +104,7 @@ impl Slot {
         mem::forget(parents);
     }
 
-    /// Lets waits go on: the slot has left the reactor that has shut down.
+    /// Lets waits continue: the slot has left the reactor that has shut down.
     pub(crate) fn revive(&self) {
         self.word.revive();
     }

@@ -2,8 +2,8 @@
 //!
 //! Called by `leaf` (the futures), by the `poll_` and `try_` methods of the sockets, and by `async_fd`.
 //!
-//! The loop tries the operation first. If the kernel says `WouldBlock`, the fd is registered, once and for both
-//! directions; from then on the word of its slot says when trying is worth a system call. In the steady state of an
+//! The loop tries the operation first. If the kernel returns `WouldBlock`, the fd is registered, once and for both
+//! directions. From then on the word of its slot shows when trying is worth a system call. In the steady state of an
 //! echo server that is one recv, one send, and a share of one wait: a short read reports as much as the `WouldBlock`
 //! that it saves. A registration whose runtime has ended moves to the one that waits; see `reactor/registration.rs`.
 //!
@@ -12,7 +12,7 @@
 //! - `WouldBlock` clears the direction, its closed flag too: the fd has just shown that it is not closed. (An error on
 //!   a UDP socket looks like a hang-up to epoll, and is over once it has been read.)
 //! - A short read or write of a stream clears the direction, but not its closed flag: the end of the stream may have
-//!   come with the same edge as the data, and there will be no other. A short datagram says nothing. Nor does a read
+//!   come with the same edge as the data, and there will be no other. A short datagram means nothing. Nor does a read
 //!   that may have been cut short by ancillary data, or by out-of-band data (tcp(7), "urgent").
 //! - Neither clears anything if the kernel has reported since the operation began (see `slot`).
 //!
@@ -58,23 +58,23 @@ pub struct Source<T: AsFd = OwnedFd> {
 pub enum Rule {
     /// There is no more data, or no more room.
     Stream,
-    /// The same, unless ancillary data (a file descriptor, say) ended the read.
+    /// There is no more data, or no more room, unless ancillary data (a file descriptor, say) ended the read.
     StreamWithAncillary,
-    /// Nothing.
+    /// No meaning.
     Whole,
-    /// Nothing. And the fd is registered before its first read: a read that finds no writer looks like the end, even if
+    /// No meaning. The fd is registered before its first read: a read that finds no writer looks like the end, even if
     /// none has come yet. Only the kernel's readiness tells the two apart.
     Fifo,
-    /// Nothing. Nothing else is known of the fd either, which the user may close.
+    /// No meaning. Nothing else is known of the fd either, which the user may close.
     Foreign,
 }
 
 /// The state in which an operation leaves the fd, as far as it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Left {
-    /// Perhaps more.
+    /// There may be more.
     Perhaps,
-    /// Nothing to read, or no room to write.
+    /// There is nothing to read, or no room to write.
     Nothing,
 }
 
@@ -133,13 +133,13 @@ impl Wait {
         }
     }
 
-    /// If `error` says that something is not simulated, with the name of the call and its line.
+    /// Adds the name of the call and its line to `error`, if it reports that something is not simulated.
     #[inline]
     pub(crate) fn located(&self, error: io::Error) -> io::Error {
         sys::located(error, (self.site.owner, self.site.method), self.location)
     }
 
-    /// Says that the task in progress waits here, on `fd`, or on none if that is -1.
+    /// Notes that the task in progress waits here, on `fd`, or on none if that is -1.
     pub fn leave_note(&self, fd: RawFd) {
         leave_note(Note { reason: Reason::Io(self.site.kind, fd), location: self.location });
     }
@@ -194,7 +194,7 @@ impl<T: AsFd> Source<T> {
         io
     }
 
-    /// Runs `op` until it says something other than `WouldBlock`, waiting for `interest` in between.
+    /// Runs `op` until it returns something other than `WouldBlock`, waiting for `interest` in between.
     ///
     /// The closure may be run any number of times. Completing spends the cost of a call from the task's budget.
     ///
@@ -320,12 +320,13 @@ impl<T: AsFd> Source<T> {
         self.rule.custody()
     }
 
-    /// Whether it carries bytes, rather than messages that may be empty.
+    /// Returns `true` if it carries bytes, rather than messages that may be empty.
     pub(crate) fn is_stream(&self) -> bool {
         self.rule != Rule::Whole
     }
 
-    /// What a transfer leaves in the fd, as far as the rule can tell. Spends its bytes from the task's budget.
+    /// The state in which a transfer leaves the fd, as far as the rule shows it. Spends its bytes from the task's
+    /// budget.
     fn left(&self, moved: usize, asked: usize) -> Left {
         mini_context::spend_bytes(moved);
         match self.rule {
@@ -342,7 +343,7 @@ impl<T: AsFd> Source<T> {
         }
     }
 
-    /// Whether the operation may be tried: the budget is not spent, and the slot says so or the fd is not registered
+    /// Ready if the operation may be tried: the budget is not spent, and the slot is ready or the fd is not registered
     /// yet. (The read end of a FIFO is registered first.)
     fn poll_turn(
         &self,
@@ -368,7 +369,7 @@ impl<T: AsFd> Source<T> {
         ptr::from_ref(self).wrapping_byte_add(usize::from(interest.is_writable())).cast()
     }
 
-    /// What a finished operation says about the readiness.
+    /// Updates the readiness after a finished operation.
     fn conclude(&self, seen: Seen, interest: Interest, left: Left) {
         // After an error the next call is to tell of it.
         if left == Left::Nothing && !seen.ready().intersects(Ready::PRIORITY | Ready::ERROR) {
@@ -376,14 +377,14 @@ impl<T: AsFd> Source<T> {
         }
     }
 
-    /// What an operation that failed says about the readiness.
+    /// Updates the readiness after a failed operation.
     fn note_failure(&self, seen: Seen, interest: Interest, error: &io::Error) {
         if error.kind() == io::ErrorKind::WouldBlock {
             self.clear_interest(seen, interest);
         }
     }
 
-    /// After an error: `Ok` if the operation must be tried again, after a wait if need be. An error that is returned
+    /// After an error: `Ok` if the operation must be tried again, after a wait if necessary. An error that is returned
     /// has cost a call.
     fn try_again(&self, wait: &Wait, seen: Seen, interest: Interest, error: io::Error) -> io::Result<()> {
         let must_wait = error.raw_os_error() == Some(libc::EAGAIN) && !seen.ready().is_shut_down();

@@ -203,7 +203,8 @@ impl Token {
     }
 }
 
-/// Says who closes a registered fd. If the user does, the number may belong to another fd by the time of the removal.
+/// Names the side that closes a registered fd. If the user does, the number may belong to another fd by the time of the
+/// removal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Custody {
     /// This crate, after it has removed the fd.

@@ -11,8 +11,8 @@
 //! inside. For a group, whose tasks end with it, there is [`inherit`].
 //!
 //! Rejected:
-//! - A deadline that plain timeouts set too. A limit on one step says nothing of the whole, and each `timeout` would
-//!   pay for it.
+//! - A deadline that plain timeouts set too. A limit on one step does not limit the whole, and each `timeout` would pay
+//!   for it.
 //! - Comparing only when the future is made: made outside and polled inside, it would outlive the outer one.
 
 use std::pin::Pin;

@@ -14,7 +14,7 @@ pub(crate) use std::sync::atomic;
 #[cfg(not(shuttle))]
 pub(crate) use std::thread_local;
 
-/// Whether every run of a model has its own memory: then nothing may go from one to the next.
+/// `true` if every run of a model has its own memory: then nothing may go from one to the next.
 pub(crate) const IS_MODEL: bool = cfg!(any(loom, shuttle));
 
 pub(crate) use mini_context::{Guard, Lock};

@@ -1,7 +1,7 @@
 //! The timers of one driver: a wheel behind a lock, with a bell for the driver that sleeps.
 //!
-//! The driver calls, in its loop: `turn`, run what is ready, `prepare_park`, wait as long as that says, `finish_park`.
-//! The futures of this crate register here, through a [`Lease`] of the store that holds the wheel.
+//! The driver calls, in its loop: `turn`, run what is ready, `prepare_park`, wait for the time it returned,
+//! `finish_park`. The futures of this crate register here, through a [`Lease`] of the store that holds the wheel.
 //!
 //! While nothing is due a `turn` costs a clock read, and none at all if no timer is pending: it compares the time with
 //! a bound that is kept outside the lock. A driver that reads the bound too early misses a timer that another thread is

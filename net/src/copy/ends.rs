@@ -53,7 +53,7 @@ pub(super) fn source_of<'e, T: ?Sized>(end: &'e T) -> Option<&'e Source> {
     None
 }
 
-/// Whether `T` and `U` are the same, apart from lifetimes.
+/// Returns `true` if `T` and `U` are the same, apart from lifetimes.
 fn is<T: ?Sized, U: 'static>() -> bool {
     trait Named {
         fn id(&self) -> TypeId

@@ -81,8 +81,8 @@ enum Stage {
 enum Route {
     Buffer,
     Pipe,
-    /// Much goes through the buffer, for good: an end is no socket, there was no descriptor for a pipe, or splice(2) was
-    /// refused.
+    /// Large amounts go through the buffer permanently: an end is no socket, there was no descriptor for a pipe, or
+    /// splice(2) was refused.
     BufferOnly,
 }
 
@@ -294,7 +294,7 @@ impl Flow {
     }
 }
 
-/// Whether the system, or a filter of system calls, refuses splice(2).
+/// Returns `true` if the system, or a filter of system calls, refuses splice(2).
 fn is_refusal(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::Unsupported || matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EPERM))
 }

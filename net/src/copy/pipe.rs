@@ -35,12 +35,13 @@ impl Pipe {
         (sys::widen(writer.as_fd(), ROOM) >= LEAST).then_some(Pipe { reader, writer, held: 0 })
     }
 
-    /// Whether the pipe holds no bytes.
+    /// Returns `true` if the pipe holds no bytes.
     pub(super) fn is_empty(&self) -> bool {
         self.held == 0
     }
 
-    /// Takes in what has arrived at `socket`. Call only while the pipe is empty. 0 proves nothing: a read tells more.
+    /// Takes in what has arrived at `socket`. Call only while the pipe is empty. 0 proves nothing: only a read shows
+    /// the end.
     pub(super) fn fill(&mut self, socket: impl AsFd) -> io::Result<usize> {
         debug_assert!(self.is_empty(), "see the module documentation");
         self.held = sys::splice(socket.as_fd(), self.writer.as_fd(), ROOM)?;

@@ -1,7 +1,7 @@
 //! futures-io's `AsyncRead` and `AsyncWrite` for TCP and Unix streams, their halves, and pipes, by value and by
 //! reference.
 //!
-//! By reference too, so that one task can read while another writes, without a lock.
+//! The impls by reference let one task read while another writes, without a lock.
 //!
 //! Rejected: the traits on `Source`, once. They are foreign, so each type needs an impl of its own; a macro makes them.
 
@@ -84,7 +84,8 @@ macro_rules! writes {
                 Poll::Ready(Ok(()))
             }
 
-            /// Tells the peer that nothing more comes. A pipe can tell that only when it is dropped.
+            /// Shuts down writing: the peer sees the end of the stream. The reader of a pipe sees it only when the
+            /// sender is dropped.
             fn poll_close(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
                 Poll::Ready($close(*self))
             }

@@ -65,7 +65,8 @@ macro_rules! channel_writes {
                 Poll::Ready(Ok(()))
             }
 
-            /// Tells the peer that nothing more comes. A pipe can tell that only when it is dropped.
+            /// Shuts down writing: the peer sees the end of the stream. The reader of a pipe sees it only when the
+            /// sender is dropped.
             fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
                 Poll::Ready($close(&*self))
             }

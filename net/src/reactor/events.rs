@@ -1,4 +1,4 @@
-//! `Events`: what one turn of a reactor brings.
+//! `Events`: the events of one turn of a reactor.
 
 use std::fmt;
 use std::task::Waker;
@@ -22,7 +22,7 @@ pub struct Events {
 }
 
 impl Events {
-    /// Room for 1024 events; more of them take another turn.
+    /// Makes room for 1024 events; more of them take another turn.
     ///
     /// # Examples
     ///
@@ -34,7 +34,7 @@ impl Events {
         Events::with_capacity(EVENTS)
     }
 
-    /// Room for `capacity` events, at least one.
+    /// Makes room for `capacity` events, at least one.
     ///
     /// # Examples
     ///
@@ -46,7 +46,8 @@ impl Events {
         Events { events: sys::Events::with_capacity(capacity), woken: Vec::new() }
     }
 
-    /// Whether the last turn heard the bell. If so, a thread that looked in place of another may have to ring again.
+    /// Returns `true` if the last turn heard the bell. If so, a thread that polled in place of another may have to ring
+    /// again.
     ///
     /// # Examples
     ///

@@ -70,7 +70,7 @@ impl Chunk {
         Self::turn_over(&self.place(at).generation);
     }
 
-    /// Whether there is a tenant of this generation.
+    /// Returns `true` if there is a tenant of this generation.
     pub(super) fn has(&self, at: u32, generation: u32) -> bool {
         self.place(at).generation.load(Relaxed) == generation && generation % 2 == 1
     }

@@ -100,7 +100,7 @@ impl Network {
     }
 
     /// If `id` waits for room of which it may never hear, it asks, as for what it has sent: so it finds out that its
-    /// peer is gone. While all is well nobody has to ask, and a deadlock is seen as one.
+    /// peer is gone. While all is well no socket has to ask, and a deadlock is seen as one.
     pub(super) fn probe(&mut self, id: Id) {
         let Some(stream) = self.sockets.get_mut(id).and_then(Socket::stream) else { return };
         if stream.wants_room && !stream.is_reset && !std::mem::replace(&mut stream.is_moving, true) {
@@ -257,8 +257,8 @@ impl Network {
         true
     }
 
-    /// Bytes of `id` come to `peer`, where nobody will read them: both halves are shut, or it is closed. Says whether a
-    /// reset is on its way.
+    /// Bytes of `id` come to `peer`, where no task will read them: both halves are shut, or it is closed. Says whether
+    /// a reset is on its way.
     fn refuse(&mut self, id: Id, peer: Id) -> bool {
         if self.socket(peer).fd.is_none() {
             return self.cut_off(peer);

@@ -31,7 +31,7 @@ pub(crate) enum Protocol {
 pub(super) struct Bound {
     pub(super) id: Id,
     pub(super) ip: IpAddr,
-    /// It takes what comes to addresses of IPv4 too.
+    /// It takes packets to IPv4 addresses too.
     pub(super) is_dual: bool,
     pub(super) reuses_address: bool,
     pub(super) reuses_port: bool,
@@ -115,7 +115,7 @@ impl Host {
         }
     }
 
-    /// Those that take what comes to `to`: the ones bound to that very address, if there are any.
+    /// The sockets that take packets to `to`: those bound to exactly that address, if there are any.
     pub(super) fn takers(&self, protocol: Protocol, to: SocketAddr) -> Vec<Bound> {
         let all = self.ports.get(&(protocol, to.port())).map_or(&[][..], Vec::as_slice);
         let fits = |bound: &&Bound| protocol == Protocol::Udp || bound.listens;

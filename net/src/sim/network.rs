@@ -40,7 +40,7 @@ pub(crate) struct Network {
     /// Where Unix sockets have been bound, by host.
     pub(super) paths: BTreeSet<(u32, PathBuf)>,
     pub(super) events: Events,
-    /// What the reactor has not heard yet.
+    /// Events that the reactor has not got yet.
     reports: Vec<Event>,
     pub(crate) registered: usize,
     /// Shared with what closes the sockets.
@@ -103,7 +103,7 @@ impl Network {
         self.fds.get(fd as usize).copied().flatten()
     }
 
-    /// A socket on the host whose task runs. `system` says how much room the system gives to one of that protocol.
+    /// A socket on the host whose task runs. `system` returns the room that the system gives to one of that protocol.
     pub(crate) fn open(
         &mut self,
         fd: RawFd,
@@ -184,7 +184,7 @@ impl Network {
         socket.ready()
     }
 
-    /// Says whether it was registered here.
+    /// Returns whether it was registered here.
     pub(crate) fn unregister(&mut self, fd: RawFd, token: Token) -> bool {
         let socket = self.id(fd).and_then(|id| self.sockets.get_mut(id));
         let Some(socket) = socket.filter(|socket| socket.token == Some(token)) else { return false };
@@ -193,7 +193,7 @@ impl Network {
         true
     }
 
-    /// Where it is bound; nowhere, if it is not.
+    /// Returns the address to which it is bound, or the unspecified one.
     pub(crate) fn local_addr(&mut self, id: Id) -> SocketAddr {
         let socket = self.socket(id);
         let ip = if socket.is_v6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
@@ -208,7 +208,7 @@ impl Network {
         self.socket(id).error.take().map(errno)
     }
 
-    /// Of a connection as of a socket of datagrams; also says from where it came.
+    /// Receives on a connection or a socket of datagrams; also returns the sender.
     pub(crate) fn recv_any(
         &mut self,
         id: Id,
@@ -240,7 +240,7 @@ impl Network {
         }
     }
 
-    /// Tells the reactor now and then that a socket is ready though it may not be.
+    /// Reports to the reactor now and then that a socket is ready though it may not be.
     pub(super) fn report_falsely(&mut self, id: Id) {
         let Some(token) = self.sockets.get(id).and_then(|socket| socket.token) else { return };
         let is_drawn = self.is_rough && self.faults.below(32) == 0;
@@ -307,7 +307,7 @@ impl Network {
         if is_own { Some(from) } else { other() }
     }
 
-    /// Whether a packet passes from one host to the other. A link that holds it keeps `what`, for later.
+    /// Decides whether a packet passes from one host to the other. A link that holds it keeps `what`, for later.
     pub(super) fn passage(&mut self, from: u32, to: u32, what: impl FnOnce() -> What) -> Passage {
         if from != to && !self.hosts[to as usize].is_up {
             return Passage::Cut;

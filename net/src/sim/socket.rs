@@ -16,7 +16,7 @@ use crate::sys::Token;
 
 #[derive(Debug)]
 pub(crate) struct Socket {
-    /// None of a connection that nobody has accepted, and of one that was closed and still sends.
+    /// None for a connection that was not accepted yet, or was closed and still sends.
     pub(super) fd: Option<RawFd>,
     /// By which the reactor knows it, once it is registered.
     pub(super) token: Option<Token>,
@@ -27,7 +27,7 @@ pub(crate) struct Socket {
     pub(super) is_only_v6: bool,
     pub(super) protocol: Protocol,
     pub(super) local: Option<SocketAddr>,
-    /// What `SO_ERROR` would say.
+    /// The error that `SO_ERROR` would return.
     pub(super) error: Option<c_int>,
     pub(crate) room: Room,
     /// As the system has made it, if it has.
@@ -94,7 +94,7 @@ pub(super) struct Stream {
 
     /// What was sent and is not confirmed.
     pub(super) outbox: VecDeque<Segment>,
-    /// Bytes that were sent and of which nobody has said that they were read.
+    /// Bytes that were sent and not yet reported as read.
     pub(super) unread: usize,
     pub(super) capacity: usize,
     pub(super) last_arrival: Duration,
@@ -236,7 +236,8 @@ impl Stream {
         self.capacity.saturating_sub(self.unread)
     }
 
-    /// Whether the kernel has closed it: both ends have come, or it was reset. What has come may still be read.
+    /// Returns `true` if the kernel has closed it: both ends have come, or it was reset. What has come may still be
+    /// read.
     pub(super) fn is_over(&self) -> bool {
         self.is_reset || self.has_end && self.is_write_shut && self.outbox.is_empty()
     }

@@ -168,7 +168,7 @@ impl Network {
     }
 
     /// The third packet of a handshake comes, from `client` to the connection that was made: the one that the client
-    /// has sent by itself, or after `tries` in vain one that answers another answer.
+    /// has sent by itself, or after `tries` without success one that answers another answer.
     pub(super) fn confirmed(&mut self, id: Id, client: Id, tries: u32) {
         let Some(Socket { host, kind: Kind::Stream(stream), .. }) = self.sockets.get(id) else {
             return self.deny(id, client, tries);
@@ -198,7 +198,7 @@ impl Network {
         stream.is_some_and(|stream| stream.peer == peer && !stream.is_reset)
     }
 
-    /// Nobody knows the connection that the client has confirmed.
+    /// No socket knows the connection that the client has confirmed.
     fn deny(&mut self, made: Id, client: Id, tries: u32) {
         if tries == 0
             && self.is_connected(client, made)
@@ -250,7 +250,7 @@ impl Network {
         self.events.add(comes, What::Confirmed(peer, id, 0));
     }
 
-    /// An answer comes to a host on which nobody waits for it any more: the connection that was made is reset.
+    /// An answer reaches a host on which no task waits for it any more: the connection that was made is reset.
     fn decline(&mut self, id: Id, accepted: Option<Id>) {
         let peer = self.sockets.get_mut(id).and_then(Socket::stream).map(|stream| stream.peer);
         let Some(made) = accepted.filter(|_| peer != accepted) else { return };
@@ -278,7 +278,7 @@ impl Network {
         self.report(id);
     }
 
-    /// Takes a connection out of the queue, and says from where it comes.
+    /// Takes a connection out of the queue, and returns it with the peer's address.
     pub(crate) fn accept(&mut self, id: Id) -> io::Result<(Id, SocketAddr)> {
         loop {
             let listener = self.listener(id).ok_or_else(|| errno(libc::EINVAL))?;
@@ -310,7 +310,7 @@ impl Network {
         }
     }
 
-    /// Those that nobody has accepted are reset.
+    /// Connections that were not accepted are reset.
     pub(super) fn close_listener(&mut self, id: Id) {
         let Some(Listener { queue, half_open, .. }) = self.listener(id) else { return };
         let waiting: Vec<Id> = queue.drain(..).chain(std::mem::take(half_open).into_keys()).collect();
@@ -418,8 +418,8 @@ impl Network {
         }
     }
 
-    /// A host goes down. With `resets` its kernel closes the connections; else nobody hears of it. What is on its way
-    /// comes.
+    /// A host goes down. With `resets` its kernel closes the connections; otherwise the peers notice nothing. What is
+    /// on its way comes.
     pub(super) fn take_down(&mut self, host: u32, resets: bool) {
         let all: Vec<Id> =
             self.sockets.iter_mut().filter(|(_, socket)| socket.host == host).map(|(id, _)| id).collect();

@@ -125,7 +125,7 @@ impl Network {
         all.get(Random::new(ip, from.port().into()).below(count) as usize).copied()
     }
 
-    /// Nobody has that port.
+    /// No socket has that port.
     pub(super) fn unreachable(&mut self, id: Id, to: SocketAddr) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
         let is_of = |peer: SocketAddr| peer.ip().to_canonical() == to.ip() && peer.port() == to.port();
@@ -137,7 +137,7 @@ impl Network {
         }
     }
 
-    /// Takes one, or with `peeks` a copy, and says from where it came.
+    /// Takes a datagram, or with `peeks` a copy, and returns its sender.
     pub(super) fn recv_datagram(
         &mut self,
         id: Id,

@@ -73,7 +73,7 @@ impl Crowd {
         self.len as usize
     }
 
-    /// Whether no waiter has exactly this interest.
+    /// Returns `true` if no waiter has exactly this interest.
     pub(super) fn lacks(&self, interest: Interest) -> bool {
         self.is_empty(queue_of(interest))
     }

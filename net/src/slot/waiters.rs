@@ -79,7 +79,7 @@ impl Tag {
         self.0 >> 8
     }
 
-    /// Whether `seen` ends the wait of this waiter.
+    /// Returns `true` if `seen` ends the wait of this waiter.
     fn is_met(self, seen: Seen) -> bool {
         seen.ends(Interest::from_open(Ready::from_bits(self.0 as u8)))
     }

@@ -32,7 +32,7 @@ impl Seen {
         Ready::from_bits((self.0 & FLAGS) as u8)
     }
 
-    /// Whether a wait for `interest` is over. A shut-down reactor ends them all.
+    /// Returns `true` if a wait for `interest` is over. A shut-down reactor ends them all.
     pub(crate) fn ends(self, interest: Interest) -> bool {
         self.ready().intersects(interest.mask() | Ready::SHUTDOWN)
     }

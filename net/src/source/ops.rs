@@ -1,4 +1,4 @@
-//! The non-blocking calls on sockets, with what each says about the readiness.
+//! The non-blocking calls on sockets, with the readiness that each leaves.
 //!
 //! Every call that a future repeats after a wait is here: futures know no descriptor, and a socket that is something
 //! else than a descriptor would begin here. The calls on pipes are in `channel`; `sys` has those that make sockets.
@@ -108,7 +108,7 @@ impl Source {
         Ok((sent, self.left(sent, buf.len())))
     }
 
-    /// The end of a message's descriptors ends the read, so a short read says nothing.
+    /// The end of a message's descriptors ends the read, so a short read means nothing.
     pub(crate) fn recv_fds(&self, buf: &mut [u8], max: usize) -> io::Result<((usize, Vec<OwnedFd>), Left)> {
         if buf.is_empty() && self.is_stream() {
             return Ok(((0, Vec::new()), Left::Perhaps));
@@ -120,7 +120,7 @@ impl Source {
         Ok((socket::accept(self.io.as_fd())?, Left::Perhaps))
     }
 
-    /// Whether a connect that was begun has come to its end; its error if it failed.
+    /// Returns `Ok` if a connect that was begun has ended, or its error if it failed.
     pub(crate) fn connected(&self) -> io::Result<((), Left)> {
         Ok((socket::connected(self.io.as_fd())?, Left::Perhaps))
     }

@@ -56,8 +56,8 @@ impl Polled {
     }
 }
 
-/// Whether `pipe` is open for `interest`. To move no bytes succeeds at once if so. Opened anew, the wrong end would
-/// work, with bytes that are for others.
+/// Returns `true` if `pipe` is open for `interest`. To move no bytes succeeds at once if so. Opened anew, the wrong end
+/// would work, with bytes that are for others.
 fn is_open_for(mut pipe: &File, interest: Interest) -> bool {
     let moved = if interest.is_readable() { pipe.read(&mut []) } else { pipe.write(&[]) };
     moved.is_ok()

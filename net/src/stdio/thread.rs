@@ -85,7 +85,7 @@ struct Output {
 struct Busy(Option<Process>);
 
 impl Busy {
-    /// Whether a thread must be started; it then counts as at work.
+    /// Returns `true` if a thread must be started; it then counts as at work.
     fn begin(&mut self) -> bool {
         let is_idle = !self.is_at_work();
         if is_idle {

@@ -64,7 +64,7 @@ impl Alarm {
 }
 
 impl Claim<'_> {
-    /// From now on the alarm rings at `deadline` or before, by [`now`]. Says whether it does.
+    /// Sets the alarm to ring at `deadline` or before, by [`now`]. Returns whether it does.
     pub(crate) fn arm(&mut self, now: u64, deadline: u64) -> bool {
         let Some(Timer { file, rings_at }) = &mut *self.0 else { return false };
         if rings_at.is_some_and(|at| now < at && at <= deadline) {

@@ -1,4 +1,4 @@
-//! `Bell`: what makes a wait return.
+//! `Bell`: makes a wait return.
 //!
 //! Called by the poller. It is an `EVFILT_USER` event, which needs no fd; where the system has none (NetBSD before 10,
 //! OpenBSD before 7.8) it is a pair of sockets, one byte a ring.
@@ -53,7 +53,7 @@ impl Bell {
         }
     }
 
-    /// Whether the bell goes on ringing after it has been heard.
+    /// Returns `true` if the bell keeps ringing after it has been heard.
     pub(super) fn must_be_stilled(&self) -> bool {
         matches!(self, Bell::Pair { .. })
     }

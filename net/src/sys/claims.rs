@@ -181,7 +181,7 @@ mod tests {
         Token { index, generation: 1 }
     }
 
-    /// Whether the removal reaches the kernel.
+    /// Returns `true` if the removal reaches the kernel.
     fn removes(claims: &Claims, number: RawFd, token: Token, custody: Custody) -> bool {
         let is_removed = Cell::new(false);
         claims.remove(number, token, custody, || is_removed.set(true));

@@ -28,11 +28,11 @@ const ALL: c_int = libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLRDHUP | libc::EPO
 /// The events that the bell is added for.
 const BELL: c_int = libc::EPOLLIN | libc::EPOLLET;
 
-/// Whether a read that brings less than was asked for has brought all there is, unless an event has told of urgent
+/// `true` if a read that brings less than was asked for has brought all there is, unless an event has reported urgent
 /// data.
 pub(crate) const SHORT_READS_TELL: bool = true;
 
-/// A wait that ends a year early is one turn without events: nobody notices, and nothing overflows.
+/// A wait that ends a year early is one turn without events: no caller notices, and nothing overflows.
 const A_YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// Set once the kernel (older than 5.11) or a sandbox has refused epoll_pwait2(2).
@@ -234,7 +234,7 @@ impl Events {
         (token != Token::BELL).then(|| Event { token, ready: translate(events as c_int) })
     }
 
-    /// Removes the alarm's answer; says whether there was one.
+    /// Removes the alarm's answer; returns whether there was one.
     fn take_alarm(&mut self) -> bool {
         let filled = &self.list[..self.filled];
         let Some(at) = filled.iter().position(|event| Token::from_u64(event.u64) == Token::ALARM) else { return false };
@@ -249,7 +249,7 @@ impl Events {
 }
 
 /// Errors and hang-ups are shown as readable and writable too: the owner learns the cause from its own system call. An
-/// error alone does not say that nothing more will come: a file of sysfs shows one with each change.
+/// error alone does not mean that nothing more will come: a file of sysfs shows one with each change.
 fn translate(events: c_int) -> Ready {
     let table = [
         (libc::EPOLLIN, Ready::READABLE),

@@ -1,4 +1,4 @@
-//! `Process`: whether this is still the process in which an object was made, or a child of it (fork(2)).
+//! `Process`: detects whether this is still the process in which an object was made, or a child of it (fork(2)).
 //!
 //! Called by the reactor, whose epoll instance is the same in parent and child, and by the runtime, whose threads do
 //! not exist in a child. A handler of pthread_atfork(3) counts in the child, so the answer is one load.
@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use libc::c_int;
 
-/// The number of forks between the first process that asked and this one.
+/// The number of forks between the first process that called this and this one.
 static FORKS: AtomicU32 = AtomicU32::new(0);
 
 type Handler = Option<unsafe extern "C" fn()>;
@@ -47,7 +47,7 @@ impl Process {
     pub const REFUSAL: &str =
         "this mini runtime was built before fork(2) and serves the parent process alone: build a new one in the child";
 
-    /// This process.
+    /// Returns this process.
     ///
     /// # Examples
     ///
@@ -63,7 +63,7 @@ impl Process {
         Process(FORKS.load(Relaxed))
     }
 
-    /// Whether this process is still the same.
+    /// Returns `true` if this is still the same process.
     ///
     /// # Examples
     ///
@@ -93,7 +93,7 @@ impl Process {
         }
     }
 
-    /// Whether the memory of this process may contain anything of a parent.
+    /// Returns `true` if the memory of this process may contain anything of a parent.
     pub(crate) fn has_parent() -> bool {
         FORKS.load(Relaxed) != 0
     }

@@ -41,8 +41,8 @@ mod bell;
 /// A token travels in the kernel's user pointer.
 const _: () = assert!(size_of::<usize>() == 8, "the kqueue backend needs 64-bit pointers");
 
-/// Whether a read that brings less than was asked for has brought all there is. No event reports urgent data, where a
-/// read ends. Not all systems tell that a read ended at descriptors that no caller wanted.
+/// `true` if a read that brings less than was asked for has brought all there is. No event reports urgent data, where a
+/// read ends. Not all systems report that a read ended at descriptors that no caller wanted.
 pub(crate) const SHORT_READS_TELL: bool = false;
 
 /// Both directions.
@@ -92,7 +92,7 @@ impl Poller {
         })
     }
 
-    /// Whether the number still belongs to the fd that was added.
+    /// Returns `true` if the number still belongs to the fd that was added.
     fn is_in(&self, number: RawFd, Entry { token, custody }: Entry) -> bool {
         if custody == Custody::Ours {
             return true;
@@ -299,7 +299,7 @@ fn is_interruption(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::Interrupted
 }
 
-/// What an answer to a change says, unless that is "done".
+/// The error in an answer to a change, unless the answer is "done".
 fn refusal(answer: &kevent) -> Option<io::Error> {
     let is_error = answer.flags & bsd::EV_ERROR != 0 && answer.data != 0;
     is_error.then(|| io::Error::from_raw_os_error(answer.data as i32))
@@ -315,7 +315,7 @@ fn empty() -> kevent {
     unsafe { std::mem::zeroed() }
 }
 
-/// A wait that ends a day early is one turn without events: nobody notices, and no system refuses it.
+/// A wait that ends a day early is one turn without events: no caller notices, and no system refuses it.
 fn at_most_a_day(limit: Duration) -> libc::timespec {
     let limit = limit.min(Duration::from_secs(24 * 3600));
     libc::timespec { tv_sec: limit.as_secs() as libc::time_t, tv_nsec: limit.subsec_nanos() as libc::c_long }

@@ -4,7 +4,7 @@
 
 #![allow(unsafe_code)]
 
-/// The limit; `None` if there is none, or the system does not tell.
+/// The limit, or `None` if there is none or the system does not report it.
 #[cold]
 pub(crate) fn open_files() -> Option<u64> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };

@@ -1,6 +1,6 @@
 //! The calls of `socket`, in a simulation: those on sockets of TCP and UDP go to `sim`, all others to the system.
 //!
-//! Compiled with the feature `sim` alone. Outside of a simulation each call costs the branch that says so.
+//! Compiled with the feature `sim` alone. Outside of a simulation each call costs one branch.
 //!
 //! Each host of a simulation has Unix sockets of its own, though the paths are the system's: an address becomes an
 //! abstract name (unix(7)) that begins with the numbers of the simulation and the host. So simulations that run at the
@@ -247,7 +247,7 @@ pub(crate) fn refuse_real(fd: BorrowedFd<'_>, call: (&str, &str)) -> io::Result<
     Err(located(not_simulated(text), call, Location::caller()))
 }
 
-/// An error that says that something is not simulated also says what was called, and where.
+/// An error about something that is not simulated also names the call, and its line.
 #[inline]
 pub(crate) fn located(error: io::Error, (owner, method): (&str, &str), at: &Location<'_>) -> io::Error {
     let is_refusal = is_simulated() && error.kind() == io::ErrorKind::Unsupported;

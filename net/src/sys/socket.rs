@@ -55,7 +55,7 @@ pub(crate) fn take_error(fd: BorrowedFd<'_>) -> io::Result<Option<io::Error>> {
     SockRef::from(&fd).take_error()
 }
 
-/// After a reset NetBSD says `EINVAL`, where the others say `ENOTCONN`.
+/// After a reset NetBSD returns `EINVAL`, where the others return `ENOTCONN`.
 pub(crate) fn shutdown(fd: BorrowedFd<'_>, how: Shutdown) -> io::Result<()> {
     match SockRef::from(&fd).shutdown(how) {
         Err(e) if e.raw_os_error() == Some(libc::EINVAL) => Err(io::Error::from_raw_os_error(libc::ENOTCONN)),
@@ -63,7 +63,7 @@ pub(crate) fn shutdown(fd: BorrowedFd<'_>, how: Shutdown) -> io::Result<()> {
     }
 }
 
-/// For a socket of datagrams: from now on it sends to this address, and hears nobody else.
+/// For a socket of datagrams: from now on it sends to this address, and receives from no other.
 pub(crate) fn connect_datagrams(fd: BorrowedFd<'_>, to: &SockAddr) -> io::Result<()> {
     SockRef::from(&fd).connect(to)
 }
@@ -78,8 +78,8 @@ pub(crate) fn give_away(fd: OwnedFd) -> io::Result<OwnedFd> {
     Ok(fd)
 }
 
-/// Starts to connect. Says whether that is all; if not, [`connected`] tells the outcome. It may be
-/// with `TCP_FASTOPEN_CONNECT` (tcp(7)): the first write connects.
+/// Starts to connect. Returns whether that is all; if not, [`connected`] returns the outcome. It may be with
+/// `TCP_FASTOPEN_CONNECT` (tcp(7)): the first write connects.
 pub(crate) fn connect(socket: &Socket, to: &SockAddr) -> io::Result<bool> {
     let mut is_again = false;
     loop {

@@ -34,8 +34,8 @@ pub(crate) fn widen(pipe: BorrowedFd<'_>, bytes: usize) -> usize {
     usize::try_from(room).unwrap_or(0)
 }
 
-/// Whether splice(2) may be used here: it has no `MSG_NOSIGNAL`, so the process must ignore `SIGPIPE`, as programs that
-/// start in Rust's `main` do.
+/// Returns `true` if splice(2) may be used here: it has no `MSG_NOSIGNAL`, so the process must ignore `SIGPIPE`, as
+/// programs that start in Rust's `main` do.
 pub(crate) fn can_splice() -> bool {
     let mut action = MaybeUninit::<libc::sigaction>::uninit();
     // SAFETY: a null pointer is "change nothing"; the other one has room for the answer. Test:

@@ -22,7 +22,7 @@ pub(crate) fn set_timer_slack(nanos: u64) -> Option<u64> {
     (before >= 0 && done == 0).then_some(before as u64)
 }
 
-/// Whether fences of two kinds are not needed or not to be had: Miri has no such system call, and Android's filter of
+/// `true` if fences of two kinds are not needed or not available: Miri has no such system call, and Android's filter of
 /// system calls may kill a process that tries it.
 const ALIKE: bool = cfg!(any(miri, target_os = "android"));
 
@@ -59,8 +59,9 @@ pub(crate) fn own_thread() -> i32 {
 
 /// How long `thread` of this process has run on a CPU, if there is such a thread.
 ///
-/// Up to date also while it runs, unlike what /proc tells. The clock's number is made as pthread_getcpuclockid(3) makes
-/// it: the complement of the thread's number, and in the three lowest bits "of one thread" (4) and "as scheduled" (2).
+/// Up to date even while it runs, unlike the value in /proc. The clock's number is made as pthread_getcpuclockid(3)
+/// makes it: the complement of the thread's number, and in the three lowest bits "of one thread" (4) and "as scheduled"
+/// (2).
 pub(crate) fn cpu_time(thread: i32) -> Option<Duration> {
     let clock = !thread << 3 | 6;
     let mut time = MaybeUninit::<libc::timespec>::uninit();
@@ -74,8 +75,8 @@ pub(crate) fn cpu_time(thread: i32) -> Option<Duration> {
     Some(Duration::new(time.tv_sec as u64, time.tv_nsec as u32))
 }
 
-/// Whether `thread` of this process would run if it had a CPU. Source: `state` in proc_pid_stat(5); a thread that is
-/// stopped by a tracer counts as running.
+/// Returns `true` if `thread` of this process would run if it had a CPU. Source: `state` in proc_pid_stat(5); a thread
+/// that is stopped by a tracer counts as running.
 pub(crate) fn is_runnable(thread: i32) -> Option<bool> {
     let mut stat = [0; 64];
     let length = File::open(format!("/proc/self/task/{thread}/stat")).ok()?.read(&mut stat).ok()?;
@@ -147,7 +148,7 @@ type Processors = [libc::c_ulong; 8192 / WORD];
 const WORD: usize = libc::c_ulong::BITS as usize;
 
 /// Binds the calling thread to one of the processors it may run on: the first, second and so on, round and round.
-/// Returns whether it has done so. Source: sched_getaffinity(2), sched_setaffinity(2).
+/// Returns `true` if it has done so. Source: sched_getaffinity(2), sched_setaffinity(2).
 pub(crate) fn pin(number: usize) -> io::Result<bool> {
     let mut set: Processors = [0; 8192 / WORD];
     // SAFETY: `set` has as many bytes as the call is told; 0 is the calling thread. Test: `a_thread_is_pinned`.

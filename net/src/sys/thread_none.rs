@@ -1,4 +1,4 @@
-//! For systems that tell nothing about a thread of this process, and let it set neither its timer slack nor its
+//! For systems that report nothing about a thread of this process, and let it set neither its timer slack nor its
 //! processor, nor make the other threads pass a fence.
 
 use std::ffi::{c_int, c_long};

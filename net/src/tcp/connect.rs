@@ -1,8 +1,8 @@
 //! `Connect`: from a host to a connection, one address after the other.
 //!
 //! Made by `TcpStream::connect` and `TcpSocket::connect`. Starting to connect never waits; then the outcome is an
-//! operation like any other (`sys::socket::connected`), which says `WouldBlock` until there is one. On the loopback the
-//! outcome is there at once, and nothing is registered.
+//! operation like any other (`sys::socket::connected`), which returns `WouldBlock` until there is one. On the loopback
+//! the outcome is there at once, and nothing is registered.
 
 use std::fmt;
 use std::io;

@@ -15,13 +15,13 @@
 //! | | |
 //! |---|---|
 //! | [`Mutex`], [`RwLock`] | one at a time; many readers or one writer |
-//! | [`Semaphore`] | so many at a time |
+//! | [`Semaphore`] | a limited number at a time |
 //! | [`Notify`], [`Barrier`] | wake a task; wait for each other |
-//! | [`OnceCell`], [`SetOnce`] | a value that is made once; one that is awaited |
-//! | [`mpsc`] | messages of many to one |
+//! | [`OnceCell`], [`SetOnce`] | a value that is made once; a value that is awaited |
+//! | [`mpsc`] | messages from many senders to one receiver |
 //! | [`oneshot`] | one message |
-//! | [`broadcast`] | each message to everybody |
-//! | [`watch`] | the newest value to everybody |
+//! | [`broadcast`] | each message to all receivers |
+//! | [`watch`] | the newest value to all receivers |
 
 mod barrier;
 mod blocking;

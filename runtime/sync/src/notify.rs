@@ -214,7 +214,7 @@ impl fmt::Debug for Notify {
 enum Phase {
     /// Not in line yet.
     New,
-    /// In line, or told.
+    /// In line, or notified.
     Waiting,
     /// It has seen its notification.
     Done,
@@ -289,7 +289,7 @@ impl<N: Deref<Target = Notify>> Wait<N> {
         found == Found::Notified
     }
 
-    /// It is dropped while it is in line, or after it was told and before it has seen that.
+    /// It is dropped while it is in line, or after it was notified and before it has seen that.
     #[cold]
     fn leave(self: Pin<&mut Self>) {
         let this = self.project();

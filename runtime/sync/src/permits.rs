@@ -190,8 +190,8 @@ impl Permits {
         waker
     }
 
-    /// From now on nothing is granted. Each call returns one waiter to be woken, who finds it closed. What was kept for
-    /// that waiter is free again.
+    /// From now on nothing is granted. Each call returns one waiter to be woken, which finds it closed. Permits kept
+    /// for that waiter are free again.
     pub(crate) fn close(&mut self) -> Option<Waker> {
         self.is_closed = true;
         let mut kept = 0;

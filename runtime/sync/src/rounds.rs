@@ -14,8 +14,8 @@
 //!
 //! A queued waiter is in the list of leaving ones exactly if it joined in an earlier round.
 //!
-//! Rejected: waking from the one list until it is empty (waiters who join again at once keep that going). A mark in
-//! each waiter (all of them are touched under one lock).
+//! Rejected: waking from the one list until it is empty (waiters that join again at once keep it busy). A mark in each
+//! waiter (all of them are touched under one lock).
 
 #![allow(unsafe_code)]
 

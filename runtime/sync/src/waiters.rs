@@ -13,7 +13,7 @@
 //!                             '--------------------------> not queued
 //! ```
 //!
-//! Rejected: a queue of `Arc`ed waiters (an allocation per wait). A slab of wakers beside the primitive (its memory
+//! Rejected: a queue of `Arc`ed waiters (an allocation per wait). A slab of wakers next to the primitive (its memory
 //! stays at the largest number that ever waited; a lookup per poll).
 
 #![allow(unsafe_code)]

@@ -60,8 +60,8 @@ impl Announcement {
         self.until.store(NONE, Relaxed);
     }
 
-    /// Whether the announcement of thread `me` that there is no deadline still stands. Then no timer was added since,
-    /// and the announcement holds for another park.
+    /// Returns `true` if the announcement of thread `me` that there is no deadline still stands. Then no timer was
+    /// added since, and the announcement holds for another park.
     pub(crate) fn renew(&self, me: u64) -> bool {
         let stands = self.until.load(Relaxed) == NEVER && self.by.load(Relaxed) == me;
         if stands {
@@ -77,8 +77,8 @@ impl Announcement {
         }
     }
 
-    /// Takes the announcement if it promises to sleep past `deadline`; says whether the calling thread, `me`, must ring
-    /// the bell. Under the lock.
+    /// Takes the announcement if it promises to sleep past `deadline`; returns whether the calling thread, `me`, must
+    /// ring the bell. Under the lock.
     #[inline]
     #[must_use = "the driver may sleep past the deadline"]
     pub(crate) fn take(&self, deadline: u64, me: impl FnOnce() -> u64) -> bool {
@@ -99,7 +99,7 @@ mod models {
         thread,
     };
 
-    /// A wheel of one deadline, its announcement, and a bell that keeps still while nobody waits.
+    /// A wheel of one deadline, its announcement, and a bell that does not ring while no thread waits.
     struct Driver {
         first: Mutex<u64>,
         announcement: Announcement,

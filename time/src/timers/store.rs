@@ -129,7 +129,7 @@ impl Store {
 }
 
 impl Lease {
-    /// Locks the store for as long as the guard lives; [`Held::loan`] says whether the lease is still valid.
+    /// Locks the store for as long as the guard lives; [`Held::loan`] checks whether the lease is still valid.
     #[inline]
     pub(super) fn lock(self) -> Held {
         Held { guard: self.store.inner.lock(), number: self.number }
@@ -180,7 +180,7 @@ impl Lease {
         state
     }
 
-    /// Moves a pending timer; says whether it is pending still.
+    /// Moves a pending timer; returns whether it is still pending.
     pub(crate) fn reset(self, key: Key, deadline: Instant) -> Result<bool, Refusal> {
         let mut held = self.lock();
         let (loan, deadline) = held.reach(deadline)?;

@@ -189,7 +189,7 @@ impl Slab {
         self.entries[last as usize].next = first;
     }
 
-    /// Takes an entry off `list`, which must be the one it is on; says whether that leaves it empty.
+    /// Takes an entry off `list`, which must be the one it is on; returns whether that leaves it empty.
     #[inline]
     pub(crate) fn unlink(&mut self, list: &mut u32, index: u32) -> bool {
         let entry = &self.entries[index as usize];

@@ -154,7 +154,7 @@ fn exchanged(reactor: &Reactor, custody: Custody) -> (Registration, Registration
     (former, next, [a, b])
 }
 
-/// Whether the reactor reports new data to `registration`.
+/// Returns `true` if the reactor reports new data to `registration`.
 fn is_told(reactor: &Reactor, registration: &Registration, mut peer: &StdUnixStream) -> bool {
     let slot = registration.slot();
     slot.clear(slot.seen(), Ready::ALL);

@@ -80,7 +80,7 @@ impl Drop for Touched {
 
 /// A receiver that looks before its sender has called it, sits down again, and goes: the call may be going on.
 ///
-/// Fails if `Chan::deliver` hands the message over before it says that it calls.
+/// Fails if `Chan::deliver` hands the message over before it announces the call.
 #[test]
 fn seat_a_waker_outlives_its_call() {
     model(|| {

@@ -10,7 +10,7 @@ use std::mem;
 /// Messages in a chunk: the receiver's lock, and the push into the outer queue, cost a sixty-fourth each.
 const CHUNK: usize = 64;
 
-/// A queue that has so many chunks more says so.
+/// A queue that has grown by this many chunks reports it.
 const MANY: usize = 64;
 
 #[derive(Debug)]
@@ -39,7 +39,7 @@ impl<T> Queue<T> {
         self.last.is_empty() && self.earlier.is_empty()
     }
 
-    /// Says whether the queue has grown by 4096 messages again.
+    /// Returns whether the queue has grown by 4096 messages again.
     #[inline]
     pub(super) fn push(&mut self, message: T) -> bool {
         let has_grown = self.last.len() == CHUNK && self.begin_chunk();

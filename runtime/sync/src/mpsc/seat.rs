@@ -24,10 +24,10 @@
 //! A receiver that comes back while its last caller is still at the waker does not wait for that: it leaves a clone,
 //! the spare, which the next sender takes and uses up. So no thread waits for another one here.
 //!
-//! Memory order: who calls has seen TAKEN under the lock, in which the receiver wrote it after the waker. Edge 4
+//! Memory order: the caller has seen TAKEN under the lock, in which the receiver wrote it after the waker. Edge 4
 //! releases, and the receiver's look acquires. `is_full` is stored with Release after the message, and loaded with
 //! Acquire; the next message comes only after the receiver sat down again, under the lock. The message comes after
-//! CALLING: who sees it sees that too, and does not sit down at a waker that is being called.
+//! CALLING: a receiver that sees the message sees CALLING too, and does not sit down at a waker that is being called.
 
 #![allow(unsafe_code)]
 
@@ -135,7 +135,7 @@ impl<T> Seat<T> {
         [own, occupant.spare.take()]
     }
 
-    /// Under the lock nobody goes on from TAKEN.
+    /// Under the lock no end continues from TAKEN.
     fn leave_taken(&self) {
         if self.state.load(Relaxed) == TAKEN {
             self.state.store(EMPTY, Relaxed);
