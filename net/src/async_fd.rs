@@ -255,7 +255,7 @@ impl<T: AsFd> AsyncFd<T> {
         FdReady::new(self, Wait::here(site!(ready)), interest)
     }
 
-    /// The `poll` form of [`readable`](AsyncFd::readable).
+    /// Polls for readiness to read: the `poll` form of [`readable`](AsyncFd::readable).
     ///
     /// Only the last task to poll this method is woken; [`readable`](AsyncFd::readable) serves any number of tasks.
     ///
@@ -284,7 +284,7 @@ impl<T: AsFd> AsyncFd<T> {
         self.poll_ready_for(cx, &Wait::here(site!(poll_read_ready)), Interest::READABLE)
     }
 
-    /// The `poll` form of [`writable`](AsyncFd::writable).
+    /// Polls for readiness to write: the `poll` form of [`writable`](AsyncFd::writable).
     ///
     /// Only the last task to poll this method is woken.
     ///

@@ -139,7 +139,7 @@ impl UdpSocket {
         SendTo::new(self.source(), site, buf, Receiver::Host(Resolve::new(&to, site)), ())
     }
 
-    /// The `poll` form of [`send_to`](UdpSocket::send_to).
+    /// Polls to send one message to an address: the `poll` form of [`send_to`](UdpSocket::send_to).
     ///
     /// Only the task that polled [last](Self#polling) is woken.
     ///

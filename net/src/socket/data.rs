@@ -214,7 +214,7 @@ macro_rules! data_methods {
             future::Peek::of(Op::new(self.source(), site!(peek, Read), Peek(buf)))
         }
 
-        /// The `poll` form of [`peek`](Self::peek).
+        /// Polls to peek at what has arrived: the `poll` form of [`peek`](Self::peek).
         ///
         /// Only the task that polled [last](Self#polling) is woken.
         ///

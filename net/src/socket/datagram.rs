@@ -213,7 +213,7 @@ macro_rules! datagram_methods {
             self.source().try_call(RecvFrom::<$of>::new(buf, PEEK))
         }
 
-        /// The `poll` form of [`send`](Self::send).
+        /// Polls to send one message: the `poll` form of [`send`](Self::send).
         ///
         /// Only the task that polled [last](Self#polling) is woken.
         ///
@@ -239,7 +239,7 @@ macro_rules! datagram_methods {
             self.source().poll_call(cx, &wait, None, &mut SendCall(buf))
         }
 
-        /// The `poll` form of [`recv`](Self::recv).
+        /// Polls to receive one message: the `poll` form of [`recv`](Self::recv).
         ///
         /// Only the task that polled [last](Self#polling) is woken.
         ///
@@ -267,7 +267,7 @@ macro_rules! datagram_methods {
             self.source().poll_call(cx, &wait, None, &mut Recv(buf))
         }
 
-        /// The `poll` form of [`recv_from`](Self::recv_from).
+        /// Polls to receive one message: the `poll` form of [`recv_from`](Self::recv_from).
         ///
         /// Only the task that polled [last](Self#polling) is woken.
         ///
@@ -296,7 +296,7 @@ macro_rules! datagram_methods {
             self.source().poll_call(cx, &wait, None, &mut RecvFrom::<$of>::new(buf, 0))
         }
 
-        /// The `poll` form of [`peek_from`](Self::peek_from).
+        /// Polls to peek at one message: the `poll` form of [`peek_from`](Self::peek_from).
         ///
         /// Only the task that polled [last](Self#polling) is woken.
         ///

@@ -42,7 +42,7 @@ macro_rules! listener_methods {
             future::$accept::of(Op::new(self.source(), site!(accept, Accept), Accept(PhantomData)))
         }
 
-        /// The `poll` form of [`accept`](Self::accept).
+        /// Polls for a connection to accept: the `poll` form of [`accept`](Self::accept).
         ///
         /// Only the task that polled [last](Self#polling) is woken.
         ///

@@ -156,7 +156,8 @@ macro_rules! stream_methods {
         ///
         /// # Errors
         ///
-        /// Returns the errors of send(2), and otherwise those of [`read`](Self::read).
+        /// Returns the errors of send(2); `WouldBlock` and `Interrupted` are handled and never returned. Fails if it
+        /// has to wait and the runtime has shut down.
         ///
         /// # Panics
         ///

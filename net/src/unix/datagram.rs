@@ -171,7 +171,7 @@ impl UnixDatagram {
         SendTo::new(self.source(), site!(send_to_addr, Write), buf, raw_addr(SEND, addr).into(), ())
     }
 
-    /// The `poll` form of [`send_to`](UnixDatagram::send_to).
+    /// Polls to send one message to an address: the `poll` form of [`send_to`](UnixDatagram::send_to).
     ///
     /// Only the task that polled [last](Self#polling) is woken.
     ///

@@ -84,7 +84,7 @@ impl<T> Sender<T> {
         self.chan.as_ref().is_none_or(Chan::is_closed)
     }
 
-    /// The `poll` form of [`closed`](Self::closed).
+    /// Polls until the channel is closed: the `poll` form of [`closed`](Self::closed).
     #[track_caller]
     pub fn poll_closed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.poll_end(cx, Location::caller())

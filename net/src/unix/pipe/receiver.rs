@@ -203,7 +203,7 @@ impl Receiver {
         future::Readable::of(Readiness::new(self.source(), site!(readable, Ready), Interest::READABLE))
     }
 
-    /// The `poll` form of [`readable`](Receiver::readable).
+    /// Polls for readiness to read: the `poll` form of [`readable`](Receiver::readable).
     ///
     /// This method and those of the I/O traits share one place for a task: only the last one to poll is woken.
     ///

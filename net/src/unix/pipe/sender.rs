@@ -161,7 +161,7 @@ impl Sender {
         future::Writable::of(Readiness::new(self.source(), site!(writable, Ready), Interest::WRITABLE))
     }
 
-    /// The `poll` form of [`writable`](Sender::writable).
+    /// Polls for readiness to write: the `poll` form of [`writable`](Sender::writable).
     ///
     /// This method and those of the I/O traits share one place for a task: only the last one to poll is woken.
     ///

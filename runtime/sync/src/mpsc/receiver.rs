@@ -198,13 +198,13 @@ macro_rules! receiver {
                 blocking::block_on("blocking_recv_many", self.recv_many(buffer, limit))
             }
 
-            /// The `poll` form of [`recv`](Self::recv).
+            /// Polls to receive one message: the `poll` form of [`recv`](Self::recv).
             #[track_caller]
             pub fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<Option<T>> {
                 self.inner.poll_recv(cx, Location::caller())
             }
 
-            /// The `poll` form of [`recv_many`](Self::recv_many).
+            /// Polls to receive several messages: the `poll` form of [`recv_many`](Self::recv_many).
             #[track_caller]
             pub fn poll_recv_many(&mut self, cx: &mut Context<'_>, buffer: &mut Vec<T>, limit: usize) -> Poll<usize> {
                 self.inner.poll_recv_many(cx, buffer, limit, Location::caller())
