@@ -13,6 +13,7 @@ use mini_context::{BUDGET, ENDLESS, IoKind, Reason, take_notes};
 use super::rig::{NO_DELAY, Rig, Task, TempPath, both, is_shut_down};
 use crate::kind::sealed::Kind;
 use crate::sys::SHORT_READS_TELL;
+use crate::sys::socket::for_kernel;
 use crate::{Events, Interest, Ready, TcpListener, TcpStream, UnixStream};
 
 /// A connection over TCP, and a Unix one: the rules have to hold for both.
@@ -90,7 +91,7 @@ fn edge_before_the_registration_is_not_lost() {
     let mut io = pin!(b.async_io(Interest::READABLE, || {
         calls += 1;
         if calls > 1 {
-            return b.source().recv(&mut [0; 8]).map(|(received, _)| received);
+            return b.source().recv_into(for_kernel(&mut [0; 8])).map(|(received, _)| received);
         }
         a.try_write(b"ping").unwrap();
         Err(io::ErrorKind::WouldBlock.into())
@@ -178,7 +179,7 @@ fn a_report_during_the_registration_brings_no_needless_try() {
             let mut calls = 0;
             let read = pin!(b.async_io(Interest::READABLE, || {
                 calls += 1;
-                b.source().recv(&mut [0; 8]).map(|(received, _)| received)
+                b.source().recv_into(for_kernel(&mut [0; 8])).map(|(received, _)| received)
             }));
             assert!(Task::new().poll(read).is_pending());
             calls > 1
@@ -377,7 +378,7 @@ fn no_operation_is_tried_while_the_kernel_has_nothing_to_tell() {
     let (task, calls) = (Task::new(), std::cell::Cell::new(0));
     let mut read = pin!(b.async_io(Interest::READABLE, || {
         calls.set(calls.get() + 1);
-        b.source().recv(&mut [0; 8]).map(|(received, _)| received)
+        b.source().recv_into(for_kernel(&mut [0; 8])).map(|(received, _)| received)
     }));
     for _ in 0..4 {
         assert!(task.poll(read.as_mut()).is_pending());
