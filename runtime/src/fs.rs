@@ -1,9 +1,9 @@
 //! Files and directories, under tokio's names.
 //!
 //! The kernel has no readiness for files: a call waits for the disk, in a thread. So an operation here is one job on
-//! the blocking pool, with all its calls in it: [`read`] is open, fstat, read and close in one hop. What needs no wait
-//! takes no hop: on Linux (x86-64, aarch64 and other 64-bit systems with glibc) the content and the metadata of files
-//! whose name and pages are cached come at once, without the risk of a wait.
+//! the blocking pool, with all its calls in it: [`read`] is open, fstat, read and close in one hop to the pool and
+//! back. An operation that need not wait takes no hop: on Linux (x86-64, aarch64 and other 64-bit systems with glibc)
+//! the content and the metadata of files whose name and pages are cached come at once, without the risk of a wait.
 //!
 //! In a simulation (feature `sim`) all of it works on a disk in memory, and each operation takes virtual time.
 //!
@@ -24,9 +24,9 @@
 //!
 //! # Errors
 //!
-//! They name the operation and the path, and keep the kind; the number of the operating system is found by
-//! [`raw_os_error`](crate::io::raw_os_error), the path in an [`OperationError`](crate::io::OperationError). After the
-//! runtime has shut down every operation that needs a hop is an error.
+//! Errors name the operation and the path, and keep the kind. [`raw_os_error`](crate::io::raw_os_error) returns the
+//! number of the operating system, and an [`OperationError`](crate::io::OperationError) has the path. After the runtime
+//! has shut down, every operation that needs a hop returns an error.
 //!
 //! # Panics
 //!
@@ -34,10 +34,10 @@
 //!
 //! # Cancel safety
 //!
-//! An operation begins when it is polled first, and then *goes on*: what has been handed to the pool is carried out,
-//! also if its future is dropped, unless the runtime shuts down before a thread has begun it. Then only the file system
-//! shows whether a name was created or a file written. Reads take nothing away; [`File`] says what holds for its
-//! position.
+//! An operation begins when it is first polled, and then *goes on*: a job that has been handed to the pool is carried
+//! out even if its future is dropped, unless the runtime shuts down before a thread has begun the job. Then only the
+//! file system shows whether a name was created or a file written. Reads take nothing away; [`File`] says what holds
+//! for its position.
 
 // The rest is for those who change this. `operation` is the hop that all share, `calls` what is called in it, `sys`
 // what is done without one; `names`, `dirs` and `whole` are operations on paths; `options`, `file` and `read_dir` have

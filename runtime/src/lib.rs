@@ -27,61 +27,62 @@
 //!
 //! - [`#[mini::main]`](main) and [`#[mini::test]`](test) set a runtime up; [`block_on`] runs one future anywhere, with
 //!   I/O and timers; [`runtime::Builder`] configures.
-//! - [`spawn`] starts a task, [`spawn_local`] one whose future is not `Send`, [`spawn_blocking`] runs what blocks;
-//!   [`task`] has sets of tasks, names, task locals.
+//! - [`spawn`] starts a task, [`spawn_local`] one whose future is not `Send`, [`spawn_blocking`] runs code that blocks;
+//!   [`task`] has sets of tasks, names and task locals.
 //! - [`scope!`] has children that borrow, [`join!`] waits for several futures and [`race!`] for the first;
 //!   [`task::Group`] keeps the tasks of a part of the program, which end together.
 //! - [`time`] has sleeps, timeouts, intervals and a clock that tests can pause; [`net`] has the sockets; [`io`] has
-//!   copying, the standard streams, and what other file descriptors need; [`fs`], [`process`] and [`signal`] are what
-//!   they say.
-//! - [`sync`] has channels and locks for tasks, with the names of tokio's. Those of other crates (`async-channel`,
-//!   `async-lock`, `futures`) run here as they are.
+//!   copying, the standard streams, and what other file descriptors need; [`fs`] has files, [`process`] child
+//!   processes, and [`signal`] signals.
+//! - [`sync`] has channels and locks for tasks, named as in tokio. Channels and locks of other crates (`async-channel`,
+//!   `async-lock`, `futures`) work here unchanged.
 //!
 //! # Flavours
 //!
-//! A `multi_thread` runtime (the default) has several workers that share tasks: for servers. A `current_thread` runtime
-//! has one, the thread in `block_on`; its tasks are woken, queued and polled without an atomic instruction: for command
-//! line tools, tests, and [inside of other event loops](runtime::Runtime::turn). A [`PerCore`](runtime::PerCore) is a
-//! `current_thread` runtime for each processor, which share nothing: for servers whose connections do not know each
-//! other.
+//! A `multi_thread` runtime (the default) has several workers that share tasks. It is for servers. A `current_thread`
+//! runtime has one worker, the thread in `block_on`. Its tasks are woken, queued and polled without an atomic
+//! instruction. It is for command line tools, for tests, and for use
+//! [inside other event loops](runtime::Runtime::turn). A [`PerCore`](runtime::PerCore) has one `current_thread` runtime
+//! per processor; these share nothing. It is for servers whose connections are independent of each other.
 //!
 //! # Cancellation
 //!
 //! Dropping a future stops it where it awaits; the section "Cancel safety" of each function says what that may lose.
 //! Without such a section, nothing is lost. Dropping a [`JoinHandle`](task::JoinHandle) detaches its task.
 //! [`abort`](task::JoinHandle::abort) asks a task to stop; [`cancel`](task::JoinHandle::cancel) also waits until its
-//! future has been dropped. A [`CancelToken`](task::CancelToken) tells code that something is over, and why, and leaves
-//! the stop to it; what must not be cut off is [shielded](task::shield).
+//! future has been dropped. A [`CancelToken`](task::CancelToken) only requests cancellation, with a reason; the code
+//! that holds it decides how to stop. Code that must not be cut off is [shielded](task::shield).
 //!
 //! # Blocking
 //!
-//! A task that blocks or computes for long holds up its worker, and on a `current_thread` runtime all tasks. On a
-//! `multi_thread` runtime the other workers serve its neighbours within about a millisecond. Code that is known to
-//! block belongs into [`spawn_blocking`], whose threads start as they are needed, or in the middle of a task into
-//! [`block_in_place`](task::block_in_place).
+//! A task that blocks or computes for long holds up its worker, and all tasks of a `current_thread` runtime. On a
+//! `multi_thread` runtime the other workers serve the tasks, sockets and timers of such a worker within about a
+//! millisecond. Code that is known to block belongs in [`spawn_blocking`], whose threads start on demand, or, in the
+//! middle of a task, in [`block_in_place`](task::block_in_place).
 //!
 //! # Errors
 //!
-//! They are [`std::io::Error`]s whose kind is that of the system's error. An operation that sets something up
-//! (connecting, accepting, opening, starting a process) says what failed and with what, also to the program:
-//! [`io::OperationError`]. Such an error has no [`raw_os_error`](std::io::Error::raw_os_error) of its own;
-//! [`io::raw_os_error`] finds the number.
+//! Errors are [`std::io::Error`]s with the kind of the system's error. If an operation that sets something up fails
+//! (connecting, accepting, opening, starting a process), the error names the operation and its object. A program reads
+//! both from the [`io::OperationError`]. Such an error has no [`raw_os_error`](std::io::Error::raw_os_error) of its
+//! own; [`io::raw_os_error`] finds the number.
 //!
 //! # Shutdown
 //!
-//! `#[mini::main(grace = "10s")]` turns Ctrl-C and SIGTERM into the cancellation of [`shutdown()`](shutdown): the
-//! program's groups have ten seconds to end, and what does not is named with the line where it waits.
+//! `#[mini::main(grace = "10s")]` turns Ctrl-C and SIGTERM into the cancellation of [`shutdown()`](shutdown). The
+//! program's groups then have ten seconds to end. A task that does not end is named with the line where it waits.
 //!
-//! Dropping a [`Runtime`](runtime::Runtime) drops each task where it ran, and its join handle says so. A socket that is
-//! used later gives an error, and a timer that is polled later panics, instead of waiting for ever. Blocking jobs that
-//! were spawned before get a [grace](runtime::Builder::shutdown_grace); jobs that are left behind or cancelled then are
-//! [named](runtime::Runtime::shutdown_timeout).
+//! Dropping a [`Runtime`](runtime::Runtime) drops each task where it ran, and its join handle returns an error. A
+//! socket that is used later returns an error, and a timer that is polled later panics, instead of waiting forever.
+//! Blocking jobs that were spawned before the drop get a [grace](runtime::Builder::shutdown_grace); jobs that are left
+//! behind or cancelled after it are [named](runtime::Runtime::shutdown_timeout).
 //!
 //! # Features
 //!
-//! What is off is not compiled. On by default: `fs`, `process`, `signal`; `futures-io`, which implements the traits of
-//! that crate for all streams and has [`io::copy`]; and `insight`: [dumps](runtime::Dump), [warnings](guide::warnings),
-//! the [flight recorder](guide::trace) and histograms. Off by default:
+//! A feature that is off is not compiled. The following features are on by default. `fs`, `process` and `signal` add
+//! the modules of the same names. `futures-io` implements the traits of that crate for all streams and adds
+//! [`io::copy`]. `insight` adds [dumps](runtime::Dump), [warnings](guide::warnings), the
+//! [flight recorder](guide::trace) and histograms. These features are off by default:
 //!
 //! | feature | what it does |
 //! |---|---|

@@ -1,8 +1,9 @@
 //! Child processes: start one, talk to it through pipes, wait for its end.
 //!
-//! [`Command`] says what is started and how, as that of the standard library does; [`output`](Command::output) and
-//! [`status`](Command::status) run it to its end, [`spawn`](Command::spawn) gives a [`Child`]. A child that is dropped
-//! goes on; [`kill_on_drop`](Command::kill_on_drop) ends it. The runtime sees to it that none stays a zombie.
+//! [`Command`] configures the program to start, like the standard library's. [`output`](Command::output) and
+//! [`status`](Command::status) run it to its end; [`spawn`](Command::spawn) returns a [`Child`]. A child whose
+//! [`Child`] is dropped keeps running; [`kill_on_drop`](Command::kill_on_drop) kills it. The runtime sees to it that no
+//! child stays a zombie.
 //!
 //! # Examples
 //!

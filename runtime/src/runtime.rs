@@ -99,7 +99,7 @@ impl Runtime {
     ///
     /// # Errors
     ///
-    /// Those of [`Builder::build`].
+    /// Returns the errors of [`Builder::build`].
     pub fn new() -> io::Result<Self> {
         Builder::new_multi_thread().build()
     }
@@ -119,17 +119,17 @@ impl Runtime {
     /// Runs `future` to its end on the calling thread, and other tasks meanwhile.
     ///
     /// The thread works as one of the runtime's workers until then. Several threads may call this at once. After the
-    /// call, the tasks of a multi-threaded runtime go on; those of a `current_thread` runtime stand still until the
+    /// call, the tasks of a multi-threaded runtime keep running; those of a `current_thread` runtime pause until the
     /// next call. Tasks made by [`spawn_local`](crate::spawn_local) on a thread in `block_on` of a multi-threaded
     /// runtime end with the call.
     ///
     /// `future` stays on this thread, which runs tasks too: while one of them blocks or computes, `future` waits for
-    /// it, however many workers there are. Put code that must not wait, such as a loop that accepts connections, into a
-    /// task; [`#[mini::main]`](crate::main) does so with its body. For the same reason hold no lock of `std` that tasks
-    /// take.
+    /// it, whatever the number of workers. Put code that must not wait, such as a loop that accepts connections, in a
+    /// task; [`#[mini::main]`](crate::main) does so with its body. For the same reason, do not hold a lock of `std`
+    /// that tasks take.
     ///
-    /// In a job of this runtime, or in [`block_in_place`](crate::task::block_in_place), the thread of a multi-threaded
-    /// runtime only polls `future`: its workers run all else, and `spawn_local` panics.
+    /// In a job of this runtime, or in [`block_in_place`](crate::task::block_in_place), the thread only polls `future`
+    /// if the runtime is multi-threaded: the workers run everything else, and `spawn_local` panics.
     ///
     /// # Examples
     ///
@@ -149,15 +149,16 @@ impl Runtime {
         boxed!(Box::pin, future: F => self.handle.block_on(future))
     }
 
-    /// Works until nothing is left to do: no task is alive, and no blocking job is running or queued. Tasks that are
-    /// spawned meanwhile count too. A future in another thread's `block_on` is no task, and not waited for, but as long
-    /// as it keeps its worker busy this does not return.
+    /// Works until no task is alive and no blocking job is running or queued.
     ///
-    /// It also ends when all tasks that are left are *lost*: they wait, and nobody has a waker of theirs any more, so
-    /// nothing can ever wake them. These are returned. A task that waits for something that may still come, also from
-    /// another thread, is waited for; so is one that another task awaits, or of which there is an abort handle. (Of
-    /// tasks that may not leave their thread, [`spawn_local`](crate::spawn_local)'s, those of one thread are looked at;
-    /// if several threads are left with such tasks, they are waited for.)
+    /// Tasks that are spawned during the call count too. A future in another thread's `block_on` is not a task and is
+    /// not waited for, but this call does not return while that future keeps its worker busy.
+    ///
+    /// The call also ends when all remaining tasks are *lost*: they wait, and no waker of theirs exists any more, so
+    /// nothing can ever wake them. These tasks are returned. A task that waits for something that may still come, even
+    /// from another thread, is waited for. So is a task that another task awaits, or that has an abort handle. (Tasks
+    /// of [`spawn_local`](crate::spawn_local) are checked on one thread only; if several threads are left with such
+    /// tasks, they are waited for.)
     ///
     /// # Examples
     ///
@@ -187,7 +188,7 @@ impl Runtime {
     ///
     /// # Panics
     ///
-    /// Where [`block_on`](Self::block_on) does.
+    /// Panics in the same cases as [`block_on`](Self::block_on).
     #[track_caller]
     pub fn run_until_idle(&self) -> Vec<LeftTask> {
         let asking = Asking::new(&self.handle.shared);

@@ -72,11 +72,11 @@ struct Next {
 
 /// Waits for the next Ctrl-C, that is, for SIGINT.
 ///
-/// From this call on Ctrl-C no longer ends the program, not even when the future has been dropped; see [`Signal`]. A
-/// Ctrl-C between the call and the first poll counts. In a loop, a Ctrl-C between two calls does not: a [`Signal`] that
-/// is kept misses none.
+/// From this call on, Ctrl-C no longer ends the program, even after the future has been dropped; see [`Signal`]. A
+/// Ctrl-C between the call and the first poll counts. In a loop, a Ctrl-C between two calls does not count: keep a
+/// [`Signal`] to miss none.
 ///
-/// A server is asked to end by SIGTERM, too: [`termination`] hears both.
+/// A server is asked to end by SIGTERM, too: [`termination`] waits for both signals.
 ///
 /// # Examples
 ///
@@ -93,7 +93,7 @@ struct Next {
 ///
 /// # Errors
 ///
-/// As [`unix::signal`]; that the runtime has shut down meanwhile.
+/// Returns the errors of [`unix::signal`], and an error if the runtime shuts down during the wait.
 ///
 /// # Panics
 ///
@@ -101,7 +101,7 @@ struct Next {
 ///
 /// # Cancel safety
 ///
-/// Safe, but a Ctrl-C that has come since the call is lost with the future.
+/// Safe, except that dropping the future loses a Ctrl-C that has arrived since the call.
 #[track_caller]
 pub fn ctrl_c() -> CtrlC {
     const SITE: &Site = &Site { owner: "mini::signal", method: "ctrl_c", kind: IoKind::Signal };
@@ -109,12 +109,13 @@ pub fn ctrl_c() -> CtrlC {
 }
 
 /// Waits until the program is asked to end: by Ctrl-C (SIGINT), or by SIGTERM, which `kill`, systemd and Docker send.
-/// The signal that came is returned.
 ///
-/// From this call on the first of them does not end the program. A second one does: once the first has been heard, they
-/// have their default effect again, unless somebody listens to them (another call, [`ctrl_c`], a [`Signal`]). So
-/// somebody who does not want to wait for the end presses Ctrl-C again. What comes within half a second of the first
-/// counts as the same request: some programs pass a signal on that the terminal has sent already.
+/// Returns the signal that arrived.
+///
+/// From this call on, the first of these signals does not end the program. A second one does: once the first has been
+/// received, both signals have their default effect again, unless another listener exists (another call, [`ctrl_c`], a
+/// [`Signal`]). So a user who does not want to wait for the end presses Ctrl-C again. A signal within half a second of
+/// the first counts as the same request: some programs forward a signal that the terminal has sent already.
 ///
 /// # Examples
 ///
@@ -133,7 +134,7 @@ pub fn ctrl_c() -> CtrlC {
 ///
 /// # Errors
 ///
-/// As [`unix::signal`]; that the runtime has shut down meanwhile.
+/// Returns the errors of [`unix::signal`], and an error if the runtime shuts down during the wait.
 ///
 /// # Panics
 ///
@@ -142,8 +143,8 @@ pub fn ctrl_c() -> CtrlC {
 ///
 /// # Cancel safety
 ///
-/// Safe, but a signal that has come since the call is lost with the future. A future that is dropped before has heard no
-/// request: then, as with [`ctrl_c`], no later signal ends the program either.
+/// Safe, except that dropping the future loses a signal that has arrived since the call. A future that is dropped
+/// before any signal has received no request: then, as with [`ctrl_c`], no later signal ends the program either.
 #[track_caller]
 pub fn termination() -> TerminationSignal {
     const SITE: &Site = &Site { owner: "mini::signal", method: "termination", kind: IoKind::Signal };

@@ -1,19 +1,19 @@
-//! Simulation: a program under a virtual clock, with a schedule and random numbers that a seed determines.
+//! Simulation: runs a program under a virtual clock, with a schedule and random numbers that a seed determines.
 //!
-//! The scheduler and the clock, tasks and timers are the ones that run in production; what differs is one function,
-//! which picks the task that runs next, and a clock that jumps to the next deadline when no task can run. So one test
-//! tries many schedules, an hour passes in no time, and a seed that fails fails again.
+//! The scheduler and the clock, tasks and timers are the ones that run in production. Two things differ: the function
+//! that picks the next task, and a clock that jumps to the next deadline when no task can run. So one test tries many
+//! schedules, an hour passes in no time, and a seed that fails will fail again.
 //!
 //! [`#[mini::test(sim, seeds = 200)]`](crate::test) runs a test under many seeds; [`Sim`] runs one. In either,
 //! [`current`] is the simulation.
 //!
 //! # What is simulated
 //!
-//! - Tasks of [`spawn`](crate::spawn) and [`spawn_local`](crate::spawn_local): four strategies of choice, drawn from
-//!   the seed, among them one that lets a task fall far behind the others. A task also yields at operations of mini
-//!   that need not wait, such as taking a free lock, as if it had spent its budget; also drawn from the seed. Of the
-//!   children of a [`scope!`](crate::scope) and its kin that could run, the seed says which goes first, and each may
-//!   yield so. The [ids](crate::task::Id) of tasks are counted from 1 in each simulation.
+//! - Tasks of [`spawn`](crate::spawn) and [`spawn_local`](crate::spawn_local): the seed draws one of four strategies
+//!   that choose the next task; one of them lets a task fall far behind the others. A task may also yield at operations
+//!   of mini that need not wait, such as taking a free lock, as if it had spent its budget; the seed decides where. The
+//!   seed also orders the runnable children of a [`scope!`](crate::scope) and similar macros, and each child may yield
+//!   in the same way. The [ids](crate::task::Id) of tasks are counted from 1 in each simulation.
 //! - Time: [`sleep`](crate::time::sleep) and all that is built on it. Only [`mini::time`](crate::time) is virtual; with
 //!   [`interpose!`] the standard library's clocks are too.
 //! - [`spawn_blocking`](crate::spawn_blocking): the job runs on the same thread, after up to a millisecond of virtual
@@ -24,48 +24,50 @@
 //!   production. Connections behave as those of Linux: lost packets come again later, buffers fill, a closed port
 //!   refuses, a host that is off says nothing. By default the network is [rough](Current::rough).
 //! - Signals: [`Current::signal`] sends one to the listeners of a host.
-//! - Files, all of [`mini::fs`](crate::fs): a file system in memory, which begins empty. [`Disk`] is that of a host: a
-//!   crash of it loses what was not synced, it fails at a rate, it has a capacity.
-//! - What can never go on is a failure: a deadlock, if nothing is left that could wake a task; a livelock, if a million
-//!   runs take no time; a program that takes more than an hour of virtual time. `step_limit` and `time_limit` of
-//!   `#[mini::test(sim)]` and of [`Sim`] change these numbers. A poll that does not return, as it waits for the system
-//!   or computes for ever, can only be told of: after a second of real time a line on stderr names its task, the thread
-//!   and the seed, unless `MINI_WARN=0` says otherwise. It comes once for a line of code in a process.
+//! - Files, all of [`mini::fs`](crate::fs): a file system in memory, which begins empty. [`Disk`] is the disk of a
+//!   host. It has a capacity, operations on it fail at a configurable rate, and a crash of the host loses data that
+//!   were not synced.
+//! - A program that makes no progress fails: in a deadlock, nothing is left that could wake a task; in a livelock, a
+//!   million polls take no virtual time; and a program may take at most an hour of virtual time. `step_limit` and
+//!   `time_limit` of `#[mini::test(sim)]` and of [`Sim`] change these numbers. A poll that does not return, because it
+//!   waits for the system or computes forever, can only be reported: after a second of real time a line on stderr names
+//!   its task, the thread and the seed, unless `MINI_WARN=0` is set. The report comes once per line of code and
+//!   process.
 //!
 //! # What is not
 //!
-//! Unix sockets, pipes and what else an [`AsyncFd`](crate::io::AsyncFd) may hold are the system's, too. They work among
-//! the tasks of a simulation, whatever the host; Unix sockets have names of their own for each host, which are no
-//! files. A simulated socket has no descriptor that means anything: it cannot be given to the standard library or to an
-//! `AsyncFd`, and says so; nor does a socket of the standard library for TCP or UDP become one of mini's. To join a
-//! multicast group and to send to one, or to all, is an error; urgent data are not simulated.
+//! Unix sockets, pipes and other descriptors that an [`AsyncFd`](crate::io::AsyncFd) may hold are real ones. They work
+//! among the tasks of a simulation, whatever the host. Each host has its own names for Unix sockets; these names are
+//! not files. A simulated socket has no meaningful descriptor: giving it to the standard library or to an `AsyncFd` is
+//! an error. A TCP or UDP socket of the standard library cannot become one of mini's either. Joining a multicast group,
+//! sending to one, and broadcasting are errors; urgent data are not simulated.
 //!
-//! Child processes: to start one is an error, and so is reading the standard input; what is written to the standard
-//! output goes out. A thread that wakes a task: the simulation fails. A job may not block on a task
-//! ([`block_on`](crate::block_on), `blocking_recv`), as there is no thread to run that: it panics. The clock cannot be
+//! Starting a child process is an error, and so is reading the standard input; output to the standard output is written
+//! as usual. If another thread wakes a task, the simulation fails. A job that blocks on a task
+//! ([`block_on`](crate::block_on), `blocking_recv`) panics, as there is no thread to run that task. The clock cannot be
 //! [resumed](crate::time::resume).
 //!
 //! A `HashMap` of the standard library has another order in each process, and other clocks and random numbers than
-//! [`Current::rand`] are the system's, unless the test binary says [`interpose!`]: where these matter, two runs of a
-//! seed differ, and `MINI_SIM_CHECK=1` says so.
+//! [`Current::rand`] are the system's, unless the test binary calls [`interpose!`]. If these matter, two runs of a seed
+//! differ, and `MINI_SIM_CHECK=1` reports it.
 //!
 //! # Faults
 //!
-//! A simulation does to a program what the program must bear: in its network, on its disks, at a [`buggify!`] of the
-//! program, and where [`Current::cancel_at_random`] drops a future. Each fault has a number, in the order in which they
-//! are met. [`Failure::faults`] lists those of a run that failed, and [`Sim::skip`] leaves some out.
+//! A simulation injects faults that the program must survive: in its network, on its disks, at a [`buggify!`] of the
+//! program, and where [`Current::cancel_at_random`] drops a future. Faults are numbered in the order in which they
+//! occur. [`Failure::faults`] lists the faults of a failed run, and [`Sim::skip`] leaves some out.
 //!
-//! A seed of a `#[mini::test(sim)]` that fails is run again without some of its faults, until none can be left out, for
-//! ten seconds and 300 runs at most. A run counts if it fails in the same way: of the same kind, at the same place, in
-//! the same words but for numbers. A program goes another way without a fault, and meets others then, so the numbers
-//! that are left mean what they say only together, and all others are skipped, those too that the first run has not
-//! met. What is shown is a last run with only these faults, and so is the picture of it.
+//! If a seed of a `#[mini::test(sim)]` fails, it is run again without some of its faults, until none can be left out,
+//! for at most ten seconds and 300 runs. A run counts if it fails in the same way: with the same kind of failure, at
+//! the same place, and in the same words except for numbers. Without a fault the program takes another path and meets
+//! other faults. So the remaining numbers have a meaning only together: all others are skipped, even numbers that the
+//! first run did not reach. The report and its picture show a last run with only these faults.
 //!
-//! The panics of these runs are not printed, by a hook that is set when the first seed of a process has failed, and
-//! passes on all others. What the program prints by itself is there once for each run.
+//! The panics of these runs are not printed: a hook suppresses them. It is set when the first seed of a process has
+//! failed, and passes on all other panics. The program's own output appears once per run.
 //!
-//! The seed, with the faults to skip, is for one build: the report names the compiler, as far as the executable tells
-//! it, and a hash of `Cargo.lock`.
+//! A seed, with the faults to skip, is valid for one build. The report names the compiler, if the executable contains
+//! its version, and a hash of `Cargo.lock`.
 
 mod buggify;
 mod by_task;

@@ -1,4 +1,4 @@
-//! What `simulated` has, where there are no simulations: nothing is ever one of theirs.
+//! Stands in for `simulated` in builds without simulations: no socket is ever simulated.
 
 use std::io;
 use std::sync::Arc;

@@ -168,7 +168,7 @@ impl OpenOptions {
     ///
     /// # Cancel safety
     ///
-    /// Goes on: a file may be created that nobody has open.
+    /// Goes on: a file may be created without being open anywhere.
     #[track_caller]
     pub fn open<P: AsRef<Path>>(&self, path: P) -> Operation<File, P> {
         self.open_as("mini::fs::OpenOptions::open", "open", path.as_ref()).keeping(path)

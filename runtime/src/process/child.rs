@@ -18,13 +18,13 @@ use super::watch::{self, Notice, Running};
 
 /// A process that was started by [`Command::spawn`](super::Command::spawn).
 ///
-/// Dropping it leaves the process running, unless [`kill_on_drop`](super::Command::kill_on_drop) was set. The child is
-/// reaped in the background when it ends: by the runtime of the thread that drops it, where a `current_thread` runtime
-/// needs a thread in its `block_on`. On a thread without a runtime, and after the end of the runtime, a thread is started
-/// that waits for this child. At the end of the program the system reaps it.
+/// Dropping it leaves the process running, unless [`kill_on_drop`](super::Command::kill_on_drop) was set. When the
+/// child ends, it is reaped in the background by the runtime of the thread that dropped it; a `current_thread` runtime
+/// needs a thread in its `block_on` for that. On a thread without a runtime, and after the end of the runtime, a thread
+/// is started that waits for this child. At the end of the program the system reaps it.
 ///
-/// The runtime that a child was started in waits for the child and its pipes, also if another runtime awaits them. So
-/// that runtime must run meanwhile: a `current_thread` runtime without a thread in `block_on` notices nothing.
+/// The runtime that a child was started in waits for the child and its pipes, even if another runtime awaits them. So
+/// that runtime must keep running: a `current_thread` runtime without a thread in `block_on` notices nothing.
 ///
 /// # Examples
 ///
@@ -178,7 +178,7 @@ impl Child {
     ///
     /// # Errors
     ///
-    /// Those of waitpid(2), as [`wait`](Child::wait).
+    /// Returns the errors of waitpid(2), like [`wait`](Child::wait).
     pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
         if let (Some(running), None) = (&mut self.life.running, self.life.status) {
             self.life.status =
@@ -204,7 +204,7 @@ impl Child {
     ///
     /// # Errors
     ///
-    /// Those of kill(2): `EPERM` if the process has become another user's.
+    /// Returns the errors of kill(2): `EPERM` if the process has become another user's.
     pub fn start_kill(&mut self) -> io::Result<()> {
         self.life.forget_ended();
         let Some(running) = &mut self.life.running else { return Ok(()) };

@@ -267,15 +267,16 @@ impl Command {
     ///
     /// # Errors
     ///
-    /// Those of fork(2) and execve(2): `NotFound` if there is no such program or no such directory, `PermissionDenied`
-    /// if it can't be run. `InvalidInput` for a NUL byte in a name or an argument. If there are no descriptors left to
-    /// watch the process, or the runtime has shut down, the process is killed again. `Unsupported` in a simulation.
+    /// Returns the errors of fork(2) and execve(2): `NotFound` if there is no such program or no such directory,
+    /// `PermissionDenied` if it can't be run. Returns `InvalidInput` for a NUL byte in a name or an argument, and
+    /// `Unsupported` in a simulation. If no descriptors are left to watch the process, or the runtime has shut down,
+    /// the process is killed again.
     #[track_caller]
     pub fn spawn(&mut self) -> io::Result<Child> {
         self.start("spawn")
     }
 
-    /// The same, for a call of `method`.
+    /// Starts the process, for a call of `method`.
     #[track_caller]
     fn start(&mut self, method: &str) -> io::Result<Child> {
         if let Err(error) = simulated::check_start(method) {

@@ -52,7 +52,7 @@ pub struct ChildOutput<K> {
     kind: PhantomData<fn() -> K>,
 }
 
-/// Which output a [`ChildOutput`] is.
+/// The kinds of a [`ChildOutput`]: standard output and standard error.
 pub mod kind {
     use std::os::fd::OwnedFd;
     use std::process;
@@ -114,7 +114,7 @@ impl<K: OutputKind> ChildOutput<K> {
     ///
     /// # Errors
     ///
-    /// Those of fcntl(2) and epoll_ctl(2); that the runtime has shut down.
+    /// Returns the errors of fcntl(2) and epoll_ctl(2), and an error if the runtime has shut down.
     pub fn from_std(output: K::Std) -> io::Result<Self> {
         let pipe = Pipe::new(output.into(), Interest::READABLE)?;
         Ok(Self { pipe, kind: PhantomData })
@@ -218,7 +218,7 @@ impl<K: OutputKind> ChildOutput<K> {
     ///
     /// # Errors
     ///
-    /// Those of fcntl(2).
+    /// Returns the errors of fcntl(2).
     pub fn into_owned_fd(self) -> io::Result<OwnedFd> {
         self.pipe.into_blocking()
     }

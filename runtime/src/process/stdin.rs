@@ -55,7 +55,7 @@ impl ChildStdin {
     ///
     /// # Errors
     ///
-    /// Those of fcntl(2) and epoll_ctl(2); that the runtime has shut down.
+    /// Returns the errors of fcntl(2) and epoll_ctl(2), and an error if the runtime has shut down.
     pub fn from_std(stdin: process::ChildStdin) -> io::Result<Self> {
         Ok(Self(Some(Pipe::new(stdin.into(), Interest::WRITABLE)?)))
     }
@@ -131,7 +131,7 @@ impl ChildStdin {
     ///
     /// # Errors
     ///
-    /// Those of fcntl(2); `BrokenPipe` if it was closed.
+    /// Returns the errors of fcntl(2), and `BrokenPipe` if it was closed.
     pub fn into_owned_fd(self) -> io::Result<OwnedFd> {
         self.0.ok_or_else(|| io::Error::from(io::ErrorKind::BrokenPipe))?.into_blocking()
     }
@@ -202,7 +202,7 @@ mod io_traits {
     }
 }
 
-/// The same, under tokio's names.
+/// Tokio's traits for a child's standard input.
 #[cfg(feature = "tokio-io")]
 mod tokio_io {
     use std::io;

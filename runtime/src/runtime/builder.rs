@@ -1,7 +1,7 @@
-//! How a runtime is configured: what the user sets, one method each.
+//! `Builder`, which configures a runtime, with one method per setting.
 //!
-//! What is being built is a type parameter, [`Runtime`] or [`PerCore`], so that a setting which makes sense for one of
-//! them is not there for the other.
+//! The type to build is a type parameter, [`Runtime`] or [`PerCore`]. So a setting that makes sense only for one of the
+//! two is missing from the builder of the other.
 //!
 //! Rejected: a builder of its own for [`PerCore`] (ten methods twice, with their documentation).
 
@@ -61,8 +61,8 @@ impl Builder {
 
     /// Several workers share the tasks. The thread that calls [`Runtime::block_on`] works as one of them.
     ///
-    /// There are as many workers as [`worker_threads`](Self::worker_threads) says; else as many as the environment
-    /// variable `MINI_WORKER_THREADS` says; else one per processor.
+    /// [`worker_threads`](Self::worker_threads) sets the number of workers; if it is not called, the environment
+    /// variable `MINI_WORKER_THREADS` does. The default is one per processor.
     ///
     /// # Examples
     ///

@@ -4,8 +4,8 @@
 //! [`PerCore::run`]: each makes its main future, drives it and the tasks that it spawns, and drops its runtime. So
 //! nothing ever has to be `Send`.
 //!
-//! The hard part is the end. A core whose main future has ended goes on with its tasks, which other cores may talk to,
-//! until the last main future has ended, or one has panicked ([`Ending`]); then all cores leave.
+//! The hard part is the end. A core whose main future has ended keeps running its tasks, as other cores may talk to
+//! them. When the last main future has ended, or one has panicked ([`Ending`]), all cores stop.
 //!
 //! Rejected:
 //! - A pool with several cores that do not steal (the flavour is decided per `Shared`; everything there would ask
@@ -83,7 +83,7 @@ impl PerCore {
     ///
     /// # Errors
     ///
-    /// Those of [`Builder::build`](crate::runtime::Builder::build).
+    /// Returns the errors of [`Builder::build`](crate::runtime::Builder::build).
     pub fn new() -> io::Result<Self> {
         crate::runtime::Builder::new_per_core().build()
     }
@@ -166,8 +166,8 @@ impl PerCore {
     ///
     /// # Panics
     ///
-    /// If one of the futures or `main` panics: the futures of the other cores are dropped, all is shut down, and the
-    /// first panic goes on here. Also inside a task or `block_on`.
+    /// If one of the futures or `main` panics: the futures of the other cores are dropped, all cores are shut down, and
+    /// the first panic is resumed here. If it is called inside a task or `block_on`.
     #[track_caller]
     pub fn run<F, R>(self, main: F) -> io::Result<Vec<R::Output>>
     where

@@ -1,4 +1,4 @@
-//! Signals by kind: [`signal(kind)`](signal) makes a [`Signal`], which hears every one of that kind from then on.
+//! Signals by kind: [`signal(kind)`](signal) returns a [`Signal`], which receives every later signal of that kind.
 
 // Called by users, by `ctrl_c` and by `process::watch`. A `Signal` is an `Ear` and the kind that this hears.
 
@@ -179,8 +179,8 @@ const RECV: &Site = &Site { owner: "Signal", method: "recv", kind: IoKind::Signa
 /// # Errors
 ///
 /// `InvalidInput` for SIGKILL and SIGSTOP, which a program cannot handle, and for SIGSEGV, SIGILL and SIGFPE, which are
-/// faults of the thread they come to. Those of sigaction(2) (`EINVAL`: there is no such signal) and socketpair(2), as
-/// each listener takes two descriptors; that the runtime has shut down.
+/// faults of the thread they come to. Returns the errors of sigaction(2) (`EINVAL`: there is no such signal) and of
+/// socketpair(2), as each listener takes two descriptors. Returns an error if the runtime has shut down.
 pub fn signal(kind: SignalKind) -> io::Result<Signal> {
     let ear = match kind.0 {
         number if FORBIDDEN.contains(&number) => {

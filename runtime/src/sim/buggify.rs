@@ -51,7 +51,7 @@ macro_rules! __sim_buggify {
     };
 }
 
-/// Whether the line that calls misbehaves now.
+/// Returns `true` if the calling line misbehaves now.
 #[doc(hidden)]
 #[must_use]
 #[track_caller]

@@ -1,8 +1,8 @@
 //! `Branches`: the futures of a `join!` or a `race!`, side by side in one value.
 //!
 //! A list of pairs, which the macros build and take apart: `Pair(Pair(Empty, first), second)`. It has no allocation,
-//! and the compiler makes straight code of a walk along it. What a branch does with the output of its future is up to
-//! its type: those of a join keep it, those of a race have their own list in `race.rs`.
+//! and the compiler makes straight code of a walk along it. The type of a branch decides what happens to the output of
+//! its future: a branch of a join keeps it; the branches of a race have their own list in `race.rs`.
 //!
 //! The macros add a branch behind others, at one step of their recursion, so that the compiler's `recursion_limit` of
 //! 128 leaves room for more than a hundred.
@@ -20,7 +20,7 @@ use crate::primitives::thread_local;
 /// A list without a branch.
 pub struct Empty;
 
-/// Which branches a walk polls: those from `from` on, before `to`.
+/// The branches that a walk polls: from `from` on, before `to`.
 #[derive(Clone, Copy)]
 pub struct Walk {
     from: usize,

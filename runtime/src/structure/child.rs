@@ -1,7 +1,7 @@
 //! A child of a scope and its output: one allocation for both, and for those two who share it.
 //!
-//! The scope has the [`Child`]: it polls the future and drops it. The handle has the [`Joined`]: the output. Who goes
-//! last frees the allocation, whose memory comes from where that of tasks does (`task/allocator.rs`).
+//! The scope has the [`Child`]: it polls the future and drops it. The handle has the [`Joined`]: the output. The last
+//! of the two to be dropped frees the allocation. Its memory comes from the allocator of tasks (`task/allocator.rs`).
 //!
 //! ```text
 //!                     one goes                         the other one goes
@@ -39,7 +39,7 @@ struct Joint<F, T> {
     future: UnsafeCell<Option<F>>,
 }
 
-/// What the handle knows of it.
+/// The part of a child that its handle knows.
 #[repr(C)]
 struct Header<T> {
     shares: Shares,
@@ -319,7 +319,7 @@ mod tests {
         }
     }
 
-    /// What was pinned is dropped before its memory goes, so that others may point to it until then.
+    /// A pinned value is dropped before its memory is freed, so others may point to it until then.
     #[test]
     fn a_waker_that_panics_keeps_no_future_from_its_drop() {
         struct Panics;

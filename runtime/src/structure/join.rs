@@ -16,7 +16,7 @@ use pin_project_lite::pin_project;
 
 use super::branches::{Empty, Walk};
 
-/// What all branches of a join are, each with those before it.
+/// A list of the branches of a join: each branch with the list of those before it.
 pub trait Branches<E> {
     /// The outputs, as pairs.
     type Output;
@@ -199,7 +199,7 @@ pub fn maybe<Before, F, T>(before: Before, branch: Pin<&mut Branch<F, T>>) -> Ma
 pub use std::convert::identity;
 
 pin_project! {
-    /// A future that cannot fail, as one that could.
+    /// Wraps a future that cannot fail, so that it returns a `Result`.
     pub struct Whole<F> {
         #[pin]
         future: F,
@@ -214,12 +214,12 @@ impl<F: Future> Future for Whole<F> {
     }
 }
 
-/// A future that cannot fail, as one that could.
+/// Wraps a future that cannot fail, so that it returns a `Result`.
 pub fn infallible<F: IntoFuture>(future: F) -> Whole<F::IntoFuture> {
     Whole { future: future.into_future() }
 }
 
-/// What cannot have failed.
+/// Unwraps a result that cannot be an error.
 pub fn whole<T>(result: Result<T, Infallible>) -> T {
     match result {
         Ok(value) => value,
@@ -227,7 +227,7 @@ pub fn whole<T>(result: Result<T, Infallible>) -> T {
     }
 }
 
-/// What `join!` and `try_join!` expand to.
+/// The expansion of `join!` and `try_join!`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __join {

@@ -10,7 +10,7 @@ use mini_context::{Lock, Note, Reason};
 
 use super::child::Joined;
 
-/// Where a child leaves its output for its handle.
+/// The place where a child leaves its output for its handle.
 #[derive(Debug)]
 pub(super) struct Output<T> {
     state: Lock<State<T>>,
@@ -96,7 +96,8 @@ impl<T> Output<T> {
 
 /// Waits for the output of a child of a scope.
 ///
-/// Dropping it lets the child run on. It may leave the scope: a child that is done has its output there.
+/// Dropping the handle detaches it: the child keeps running. The handle may leave the scope, where it still has the
+/// output of a child that is done.
 ///
 /// # Panics
 ///
@@ -104,7 +105,7 @@ impl<T> Output<T> {
 ///
 /// # Cancel safety
 ///
-/// Await `&mut handle` to go on later.
+/// Safe for `&mut handle`: awaiting it again continues the wait.
 pub struct ScopedJoinHandle<T> {
     output: Joined<T>,
 }
@@ -118,7 +119,7 @@ impl<T> ScopedJoinHandle<T> {
         Self { output }
     }
 
-    /// Whether the child has ended.
+    /// Returns `true` if the child has ended.
     pub fn is_finished(&self) -> bool {
         self.output.is_finished()
     }

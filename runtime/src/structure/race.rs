@@ -2,7 +2,7 @@
 //!
 //! The hard part is that the arms belong to the function around the macro: `return`, `break`, `?` and `.await` in an
 //! arm act there. So the macro has one `match` whose arms are the user's, and no loop, closure or block of its own
-//! around them. What goes round until an output matches its pattern is the future, which is why it must know the
+//! around them. The future, not the macro, loops until an output matches its pattern, so the future must know the
 //! patterns. It checks them by a `match` whose guard notes that the pattern has matched, and then refuses: bindings are
 //! moved only after the guard, so the output stays whole, whatever the pattern binds and how.
 //!
@@ -10,7 +10,7 @@
 //! dropped.
 //!
 //! Rejected: patterns checked by reference (`Some(mut x)` and `&x` do not match a reference, so the macro would have to
-//! rewrite them). Futures by reference, with losers that go on later (a loser that holds a lock, or its place in a
+//! rewrite them). Futures by reference, with losers that continue later (a loser that holds a lock, or its place in a
 //! queue, and is not polled, stops all others).
 
 use std::convert::Infallible;
@@ -158,7 +158,7 @@ where
     Racer { before, future, matches }
 }
 
-/// What a race without an `else` arm does when no branch is left.
+/// Panics because no branch is left in a race without an `else` arm.
 #[track_caller]
 #[cold]
 pub fn no_branch_left() -> ! {
@@ -239,7 +239,7 @@ macro_rules! select {
     };
 }
 
-/// What `race!` expands to.
+/// The expansion of `race!`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __race {

@@ -1,8 +1,9 @@
-//! Which children of a scope are to be polled: a queue under a short lock, and the waker of the task that polls them.
+//! The children of a scope that are to be polled: a queue under a short lock, and the waker of the task that polls
+//! them.
 //!
 //! Each place for a child has a waker of its own, which puts the place's number into the queue, once until it is taken
-//! out. So a wake costs one locked instruction and the parent's own wake, however many children there are, and a child
-//! that nobody woke is not polled.
+//! out. So a wake costs one locked instruction and the parent's own wake, whatever the number of children, and a child
+//! that was not woken is not polled.
 //!
 //! ```text
 //!              1 wake: queued, and the parent is woken           2 take: the numbers, in order
@@ -231,7 +232,7 @@ mod models {
         });
     }
 
-    /// A wake beside the end of a scope is one of a child that is gone.
+    /// A wake at the same time as the end of a scope is for a child that is gone.
     #[test]
     fn a_late_wake_does_no_harm() {
         loom::model(|| {

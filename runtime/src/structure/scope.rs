@@ -10,11 +10,11 @@
 //! body, and it ends where what the children borrow ends.
 //!
 //! *One pass for each poll.* `Drive` polls the children that were woken before the pass, in the order of the wakes and
-//! as many as a budget has units at most, then those that were spawned until then; the body is one more child. What is
-//! woken meanwhile runs in the next poll, after other tasks. If the budget of the poll is spent the rest of the pass
-//! goes there too. See `ready.rs` for the wakes. A new child is polled with the waker of the next free place, which it
-//! gets if it waits: those that are ready at once take none. In a simulation the order is drawn, of either kind
-//! (`sim/preempt.rs`).
+//! as many as a budget has units at most, then those that were spawned until then; the body is one more child. A child
+//! that is woken during the pass runs in the next poll, after other tasks. If the budget of the poll is spent, the rest
+//! of the pass moves to the next poll too. See `ready.rs` for the wakes. A new child is polled with the waker of the
+//! next free place. It gets that place if it waits; a child that is ready at once takes none. In a simulation the order
+//! of both woken and new children is drawn (`sim/preempt.rs`).
 //!
 //! *The end.* When the body has returned and no child is left, the scope is ready with the body's value. An error of a
 //! child or of the body, a panic, or a drop of the scope cancels the rest: the body is dropped first, as it may own
@@ -96,7 +96,7 @@ impl<C> Shared<C> {
     }
 }
 
-/// What the four handles have in common.
+/// Defines one of the four handles.
 macro_rules! handle {
     ($(#[$doc:meta])* $scope:ident [$($error:ident)?] $child:ident <$fails:ty> [$($send:tt)*]) => {
         $(#[$doc])*

@@ -67,7 +67,7 @@ impl Future for ConsumeBudget {
 ///
 /// # Cancel safety
 ///
-/// That of `future`.
+/// As cancel safe as `future`.
 pub fn unconstrained<F: Future>(future: F) -> Unconstrained<F> {
     Unconstrained { future }
 }

@@ -228,7 +228,7 @@ impl CancelToken {
     ///
     /// # Cancel safety
     ///
-    /// That of `future`, which is dropped with it, and by a cancellation.
+    /// As cancel safe as `future`, which is dropped together with the returned future, and by a cancellation.
     #[track_caller]
     pub fn run<F: Future>(&self, future: F) -> Run<F> {
         Run { future: Some(future), wait: self.clone().cancelled_owned() }

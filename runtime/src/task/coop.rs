@@ -2,13 +2,13 @@
 //! handles do by themselves.
 //!
 //! A poll of a task has a budget of 128 units. A task that always finds something ready spends it and then yields:
-//! everything else that is ready runs, and the task goes on. A channel of your own, for example, asks [`poll_proceed`]
-//! before it gives a message out.
+//! everything else that is ready runs first, and then the task continues. A channel of your own, for example, calls
+//! [`poll_proceed`] before it gives out a message.
 //!
-//! The future given to `block_on` has such a budget too. Nothing else has one: on a thread without a runtime, in
-//! [`Runtime::enter`](crate::runtime::Runtime::enter), in `spawn_blocking` and in `block_in_place` no operation that
-//! could complete is made to yield. Nor is one that another executor polls, as with tokio. An executor inside of a task
-//! has the task's budget: once that is spent, an operation is refused a few times before it goes on.
+//! The future given to `block_on` has such a budget too. Nothing else has a budget: on a thread without a runtime, in
+//! [`Runtime::enter`](crate::runtime::Runtime::enter), in `spawn_blocking` and in `block_in_place`, no operation that
+//! could complete is made to yield. Nor is an operation that another executor polls, as with tokio. An executor inside
+//! a task shares the task's budget: once that is spent, an operation is refused a few times before it goes on.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -70,7 +70,7 @@ pub fn poll_proceed(cx: &mut Context<'_>) -> Poll<Proceed> {
     mini_context::check_budget(cx, std::ptr::null::<()>()).map(Proceed)
 }
 
-/// The permission of a task to go on; see [`poll_proceed`].
+/// The permission to complete an operation; see [`poll_proceed`].
 #[derive(Debug)]
 #[must_use = "an operation that has completed says `made_progress`"]
 pub struct Proceed(());
@@ -86,10 +86,11 @@ impl Proceed {
     }
 }
 
-/// Makes `future` take part in the budget: it is not polled once that is spent, and spends a unit when it is ready.
+/// Makes `future` take part in the budget: it is not polled once the budget is spent, and spends a unit when it is
+/// ready.
 ///
-/// For channels and other futures of crates that know nothing of the budget: a loop that finds them ready each time
-/// then yields, and a `timeout` around it takes effect.
+/// Use this for channels and other futures of crates that know nothing of the budget. A loop that always finds them
+/// ready then yields, and a `timeout` around the loop takes effect.
 ///
 /// # Examples
 ///
@@ -112,7 +113,7 @@ impl Proceed {
 ///
 /// # Cancel safety
 ///
-/// That of `future`.
+/// As cancel safe as `future`.
 pub fn cooperative<F: Future>(future: F) -> Cooperative<F> {
     Cooperative { future }
 }

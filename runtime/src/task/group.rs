@@ -3,8 +3,8 @@
 //! `group/node.rs` keeps the tasks, `group/member.rs` is what each of them carries, `group/ending.rs` waits,
 //! `group/report.rs` tells. All groups are below the one of the program (`group/program.rs`).
 //!
-//! A handle of a subgroup keeps one of its parent: so the last handle of a group goes when nobody can start a task
-//! below it any more.
+//! A handle of a subgroup keeps a handle of its parent. So the last handle of a group is dropped only when no task can
+//! be started below the group any more.
 //!
 //! Rejected: ending the tasks with the last handle at once (a handle is lost by mistake more often than on purpose, and
 //! the tasks may be in the middle of something). Refusing tasks from the moment of the cancellation (what ends in order
@@ -297,7 +297,7 @@ impl Group {
     ///
     /// # Panics
     ///
-    /// Where [`mini::spawn_local`](crate::spawn_local) does.
+    /// Panics in the same cases as [`mini::spawn_local`](crate::spawn_local).
     #[track_caller]
     pub fn spawn_local<F>(&self, future: F) -> JoinHandle<F::Output>
     where
@@ -381,14 +381,14 @@ impl Group {
     /// This call cancels the token, and the [grace](Self::grace) begins. The returned future waits until the tasks have
     /// ended. After the grace it aborts those that are left and waits until their futures have been dropped. A task
     /// that is not dropped within a second then, because it blocks, is [named](Report::running) and no longer waited
-    /// for. So the future ends a second after the grace at the latest, unless what blocks is the thread that awaits it:
-    /// on one worker, or in a `block_on`.
+    /// for. So the future ends at most a second after the grace, unless the blocked thread is the one that awaits it:
+    /// on a single worker, or in a `block_on`.
     ///
-    /// A group that has been shut down takes no more tasks. Another call, also at the same time, goes on where the
-    /// first one is and gives the same report.
+    /// A group that has been shut down takes no more tasks. A second call, even at the same time, continues the same
+    /// shutdown and returns the same report.
     ///
-    /// A task of the group may call this: it is not waited for, and not aborted. But if two of its tasks do so, each
-    /// waits for the other until the grace is over, and then one aborts the other.
+    /// A task of the group may call this: the task is not waited for, and not aborted. But if two of its tasks call
+    /// this, each waits for the other until the grace is over, and then one aborts the other.
     ///
     /// # Examples
     ///
@@ -400,8 +400,8 @@ impl Group {
     ///
     /// # Cancel safety
     ///
-    /// Safe: nothing is lost, and another call goes on. But while nobody awaits such a future, nobody aborts the tasks
-    /// at the end of the grace.
+    /// Safe: nothing is lost, and another call continues the shutdown. But the tasks are aborted at the end of the
+    /// grace only while such a future is awaited.
     #[track_caller]
     pub fn shutdown(&self, reason: Reason) -> ShutdownGroup {
         let location = Location::caller();

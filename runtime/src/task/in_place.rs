@@ -1,11 +1,11 @@
 //! Blocking on a worker, announced.
 //!
-//! The worker keeps its core, and gives away what is in it: meanwhile it counts as parked and as stuck (see `idle.rs`
-//! and `monitor.rs`), so that other workers take its tasks, new ones too, and serve its timers.
+//! The worker keeps its core, and gives away the contents. During the call it counts as parked and as stuck (see
+//! `idle.rs` and `monitor.rs`), so other workers take its tasks, even new ones, and serve its timers.
 //!
 //! Rejected: handing the core to another thread. The core cannot be taken back while that thread is in a long poll,
-//! perhaps one that waits for what this task has locked; a poll that goes on without a core would need a second kind of
-//! worker; and tasks of `spawn_local` could not go along.
+//! perhaps one that waits for what this task has locked; a poll that continues without a core would need a second kind
+//! of worker; and tasks of `spawn_local` could not move with the core.
 
 use std::sync::Arc;
 
@@ -26,12 +26,12 @@ use crate::scheduler::shared::Shared;
 ///
 /// Anywhere but in a runtime's tasks and `block_on` it just runs `f`.
 ///
-/// It starts no additional worker. While all workers are in `block_in_place`, no task runs; so `f` must not wait for
-/// tasks of this runtime unless the runtime has more workers than can be in there at once. Tasks of
+/// It starts no additional worker. While all workers are in `block_in_place`, no task runs. So `f` must not wait for
+/// tasks of this runtime unless the runtime has more workers than `block_in_place` calls can run at once. Tasks of
 /// [`spawn_local`](crate::spawn_local) on this worker, and futures joined with the calling one, wait until `f` returns.
-/// While all workers are in there, a [`block_on`](crate::block_on) elsewhere gets no worker's place: it polls its
-/// future beside them, where `spawn_local` panics. While `f` runs, a background thread wakes up every millisecond to
-/// serve this worker's sockets and timers, so an `f` that never returns costs a little all the time.
+/// While all workers are in `block_in_place`, a [`block_on`](crate::block_on) on another thread does not become a
+/// worker: it only polls its future, and `spawn_local` panics in it. While `f` runs, a background thread wakes up every
+/// millisecond to serve this worker's sockets and timers, so an `f` that never returns costs a little all the time.
 /// [`spawn_blocking`](crate::spawn_blocking) has none of these limits.
 ///
 /// # Examples
@@ -53,7 +53,7 @@ use crate::scheduler::shared::Shared;
 /// does. It panics even then, so that the outcome does not depend on which thread came first. Use
 /// [`spawn_blocking`](crate::spawn_blocking) there.
 ///
-/// Also if `f` panics, for example because it calls `spawn_local`, also in a `block_on` of this runtime.
+/// If `f` panics, for example because it calls `spawn_local`, even in a `block_on` of this runtime.
 #[track_caller]
 pub fn block_in_place<F: FnOnce() -> R, R>(f: F) -> R {
     match context::with_held(|core| core.shared().is_multi_thread().then(|| core.schedule().arc())) {

@@ -2,8 +2,8 @@
 //!
 //! Each task's join handle has a waker of the set (`ended.rs`), which puts the number of its place into a list when the
 //! task is done, and wakes the task that waits for the set. So a completion costs the same whatever the size of the
-//! set, and nobody polls handles that are not done. A place is used again only after its number has been taken from the
-//! list.
+//! set, and handles that are not done are never polled. A place is used again only after its number has been taken from
+//! the list.
 //!
 //! Rejected: a wrapper around each future that reports its end (it runs before the output is there, so the waiting task
 //! must wait once more). One channel for all outputs (nothing comes from a task that panics or is cancelled).
@@ -376,7 +376,7 @@ impl<T: 'static> JoinSet<T> {
     }
 }
 
-/// The outputs in the order in which the tasks end. With the feature `stream`.
+/// Yields the outputs in the order in which the tasks end. Requires the feature `stream`.
 #[cfg(feature = "stream")]
 impl<T: 'static> futures_core::Stream for JoinSet<T> {
     type Item = Result<T, JoinError>;

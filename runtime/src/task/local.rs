@@ -1,8 +1,8 @@
 //! Task-local values: what a future finds whenever it is polled, on whatever thread.
 //!
 //! A [`LocalKey`] is a thread-local place. A scope carries its value and puts it there during each poll, and while its
-//! future is dropped. Meanwhile the scope keeps what was there before, the value of an outer scope, and then puts it
-//! back, also when the future panics. `local/hidden.rs` keeps the values from tasks that run in the middle of a scope.
+//! future is dropped. During the poll the scope keeps the previous value, that of an outer scope, and then puts it
+//! back, even if the future panics. `local/hidden.rs` keeps the values from tasks that run in the middle of a scope.
 //!
 //! Rejected: a map in the task's header (8 bytes per task, an allocation and a hash per value, and nothing for futures
 //! that are not tasks).
@@ -58,8 +58,8 @@ macro_rules! task_local {
 /// A task-local value; declared by [`task_local!`](crate::task_local).
 ///
 /// It has a value inside of a [`scope`](Self::scope), whose future sees it whenever it is polled or dropped. Tasks that
-/// are spawned in it do not inherit the value. Of what a [`block_on`](crate::block_on) runs in a scope, its own future
-/// sees the value and tasks do not, unless it is called inside of [`with`](Self::with) of the same key.
+/// are spawned in it do not inherit the value. In a [`block_on`](crate::block_on) that is called in a scope, its own
+/// future sees the value and tasks do not, unless it is called inside [`with`](Self::with) of the same key.
 ///
 /// # Examples
 ///
@@ -68,7 +68,7 @@ pub struct LocalKey<T: 'static> {
     place: thread::LocalKey<LocalPlace<T>>,
 }
 
-/// Where a thread has the value of a key; for [`task_local!`](crate::task_local).
+/// The place where a thread keeps the value of a key; for [`task_local!`](crate::task_local).
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct LocalPlace<T> {
@@ -115,7 +115,7 @@ impl<T: 'static> LocalKey<T> {
     ///
     /// # Cancel safety
     ///
-    /// That of `future`.
+    /// As cancel safe as `future`.
     pub fn scope<F: Future>(&'static self, value: T, future: F) -> TaskLocalFuture<T, F> {
         TaskLocalFuture { key: self, value: Some(value), future: Some(future), _pinned: PhantomPinned }
     }

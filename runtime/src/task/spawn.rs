@@ -76,11 +76,15 @@ where
 ///
 /// # Panics
 ///
-/// Outside of a runtime, at the caller's line. On a thread that has only entered a runtime, if that is multi-threaded,
-/// or if another thread drives it or has local tasks on it. Also in a `block_on` that got no worker's place, because
-/// all are taken by other threads in `block_on`, by workers with local tasks or in
-/// [`block_in_place`](crate::task::block_in_place), or by polls of more than 200 ms; inside the closure given to
-/// `block_in_place` and in a job of [`spawn_blocking`], also in a `block_on` of the same `multi_thread` runtime there.
+/// Panics outside a runtime, at the caller's line. Panics on a thread that has only entered a runtime, if that runtime
+/// is multi-threaded, or if another thread drives it or has local tasks on it.
+///
+/// Panics in a `block_on` that could not become a worker because all workers' places are taken: by other threads in
+/// `block_on`, by workers with local tasks or in [`block_in_place`](crate::task::block_in_place), or by polls of more
+/// than 200 ms.
+///
+/// Panics inside the closure given to `block_in_place` and in a job of [`spawn_blocking`], even in a `block_on` of the
+/// same `multi_thread` runtime there.
 #[track_caller]
 pub fn spawn_local<F>(future: F) -> JoinHandle<F::Output>
 where

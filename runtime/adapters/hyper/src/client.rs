@@ -1,4 +1,4 @@
-//! `Connector` and `client`: what hyper-util's pooling client needs to connect by mini. With the feature `client`.
+//! `Connector` and `client`, by which hyper-util's pooling client connects through mini. Requires the feature `client`.
 
 use std::io::{self, ErrorKind};
 use std::pin::Pin;
@@ -71,8 +71,8 @@ pub fn client_builder() -> Builder {
 ///
 /// # Errors
 ///
-/// Those of [`TcpStream::connect`]; `InvalidInput` if the URI names no host, or another scheme than `http` while
-/// [those](Self::any_scheme) are refused.
+/// Returns the errors of [`TcpStream::connect`]. Returns `InvalidInput` if the URI names no host, or a scheme other
+/// than `http` and [other schemes](Self::any_scheme) are refused.
 #[derive(Clone, Debug, Default)]
 pub struct Connector {
     is_any_scheme: bool,

@@ -1,9 +1,9 @@
 //! `Heads`: what is known of the requests of a connection, and the limit for the head of the next one of HTTP/1.
 //!
-//! The hard part is to tell a client that is silent between two requests, which ends a connection in order, from one
-//! that stops in the middle of a head. hyper's own error at the end of its limit is the same for both. At the end of
-//! the stream hyper tells them apart, as it knows whether it has bytes that it has not used. So for hyper the limit
-//! never ends. Its timer leaves a note here instead, and the stream ends, as if the client had closed it.
+//! The hard part is to distinguish a client that is silent between two requests, which ends a connection in order, from
+//! one that stops in the middle of a head. hyper's own error at the end of its limit is the same for both. At the end
+//! of the stream hyper distinguishes them, as it knows whether it has unused bytes. So for hyper the limit never ends.
+//! Its timer leaves a note here instead, and the stream ends, as if the client had closed it.
 //!
 //! Rejected: noticing whether bytes came after the last answer (half of a head may come together with the request
 //! before it).
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use hyper::Version;
 use mini::time;
 
-/// What is known of the requests of a connection.
+/// The known state of the requests of a connection.
 #[derive(Default)]
 pub(crate) struct Heads {
     /// The version of the first one.

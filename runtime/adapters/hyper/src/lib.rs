@@ -15,13 +15,13 @@
 //! }
 //! ```
 //!
-//! [`serve`] accepts, with limits for connections and for slow clients ([`Limits`]), outlasts a lack of descriptors,
-//! and answers the requests that have begun before it ends. [`serve_connection`] is one of its connections, for servers
-//! with a loop of their own. What neither does: TLS (see [`Serve::handshake`] and [`FuturesIo`]), write a log
+//! [`serve`] accepts connections, limits their number and slow clients ([`Limits`]), survives a lack of descriptors,
+//! and answers the requests that have begun before it ends. [`serve_connection`] serves one connection, for servers
+//! with a loop of their own. Neither does TLS (see [`Serve::handshake`] and [`FuturesIo`]) or writes a log
 //! (tower-http's `TraceLayer` does).
 //!
-//! With the feature `client` there is a client too: `client()` is that of hyper-util, which pools its connections, and
-//! `Connector` how it connects.
+//! The feature `client` adds a client: `client()` returns hyper-util's client, which pools its connections, and
+//! `Connector` opens them.
 
 #[cfg(doctest)]
 #[doc = include_str!("../../../guide/servers.md")]

@@ -1,8 +1,8 @@
-//! What a client may ask for, and for how long.
+//! The limits on connections, and on the time that clients may take.
 
 use std::time::Duration;
 
-/// What a client may ask for, and for how long; see [`Serve::limits`](crate::Serve::limits).
+/// The limits on connections, and on the time that clients may take; see [`Serve::limits`](crate::Serve::limits).
 ///
 /// # Examples
 ///
@@ -15,27 +15,28 @@ use std::time::Duration;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// How many connections there may be: 10,000 by default. More wait in the listener's queue. One that was upgraded
-    /// no longer counts: it is the service's.
+    /// The maximum number of connections: 10,000 by default. Further connections wait in the listener's queue. A
+    /// connection that was upgraded no longer counts: it belongs to the service.
     pub connections: usize,
-    /// From the connection to its first request: 10 s by default.
+    /// The time from the connection to its first request: 10 s by default.
     pub first_request: Duration,
-    /// How long a client may be silent: until the head of its next request is there over HTTP/1 (what other servers
-    /// call the keep-alive time), and without an answer to a ping over HTTP/2. 10 s by default. A connection of HTTP/1
-    /// without a byte of that request has then ended in order.
+    /// The time that a client may be silent: 10 s by default. Over HTTP/1 it lasts until the head of the next request
+    /// has arrived (other servers call it the keep-alive time), over HTTP/2 it is the time that a ping may stay
+    /// unanswered. An HTTP/1 connection that is closed without a byte of that request has ended in order.
     pub idle: Duration,
-    /// From the head of a request to that of its answer, with a body that the service reads before: 30 s by default.
-    /// Then the client is told 503, outside of the service, whose layers do not see it, and the connection of HTTP/1 is
-    /// closed. The answer's own body may take longer.
+    /// The time from the head of a request to the head of its answer: 30 s by default. It includes a body that the
+    /// service reads first. After it the client receives status 503, which the layers of the service do not see, and an
+    /// HTTP/1 connection is closed. The answer's own body may take longer.
     pub request: Duration,
-    /// How long a client may take nothing of what is sent to it, also after an upgrade (see [`Paced`](crate::Paced)):
-    /// 30 s by default. What it has taken shows when the kernel says that there is room again, on Linux when a third of
-    /// the socket's buffer of up to 4 MB is free: behind a fast network, a client of less than 50 kB a second needs a
-    /// longer limit. A client of HTTP/2 that gives no window for an answer, but answers pings, is not bounded by it.
+    /// The time that a client may take none of the data sent to it, even after an upgrade (see
+    /// [`Paced`](crate::Paced)): 30 s by default. Progress is noticed when the kernel reports room again, on Linux when
+    /// a third of the socket's buffer of up to 4 MB is free. So behind a fast network, a client that takes less than 50
+    /// kB a second needs a longer limit. An HTTP/2 client that gives no window for an answer, but answers pings, is not
+    /// bounded by this limit.
     pub write: Duration,
-    /// For the requests that have begun when the server is to stop: 10 s by default. Where the program is to end
-    /// too, and has a grace (`#[mini::main(grace = "10s")]`), a tenth of [what is left](mini::grace_left) of that is
-    /// kept back, a second at most: so the program gets the [`Report`](crate::Report), and can do what comes after.
+    /// The time that requests in progress get when the server stops: 10 s by default. If the program ends too, and has
+    /// a grace (`#[mini::main(grace = "10s")]`), a tenth of [the grace left](mini::grace_left) is kept back, at most a
+    /// second. So the program gets the [`Report`](crate::Report), and has time to act on it.
     pub grace: Duration,
 }
 

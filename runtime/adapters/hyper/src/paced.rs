@@ -1,11 +1,11 @@
-//! `Paced`: a stream whose peer must take what is sent to it. It ends where the head of a request is late
+//! `Paced`: a stream whose peer must take the data sent to it. The stream ends if the head of a request is late
 //! ([`Heads`]).
 //!
-//! A write that has to wait starts a timer, and one that has moved something forgets it. What a peer has taken shows
-//! only where the socket is writable again, and a kernel says that when a good part of its buffer is free: Linux when a
-//! third is, of up to 4 MB (`tcp_wmem` in tcp(7)). So a peer stays that takes about a MB within the limit, and one that
-//! takes less only as long as its connection's buffer is small. What it may ask for is bounded by its number of
-//! connections, as what it holds back is bounded by that buffer and by hyper's.
+//! A write that has to wait starts a timer, and one that has moved something forgets it. A peer's progress is visible
+//! only when the socket becomes writable again, and a kernel reports that when a good part of its buffer is free: Linux
+//! when a third is, of up to 4 MB (`tcp_wmem` in tcp(7)). So a peer that takes about a MB within the limit stays; one
+//! that takes less stays only as long as its connection's buffer is small. The memory that a peer can hold back is
+//! bounded by that buffer and hyper's, times its number of connections.
 
 use std::fmt;
 use std::io;
@@ -21,8 +21,10 @@ use mini::time::{Sleep, sleep};
 use crate::connection::late_error;
 use crate::heads::Heads;
 
-/// The stream of a connection, whose peer must take what is sent to it within [`Limits::write`](crate::Limits::write).
-/// What an upgrade gives is one, and stays one: `upgraded.downcast::<Paced<TcpStream>>()`.
+/// The stream of a connection, whose peer must take some of the data sent to it within
+/// [`Limits::write`](crate::Limits::write).
+///
+/// An upgrade returns such a stream too, and the limit stays in force: `upgraded.downcast::<Paced<TcpStream>>()`.
 pub struct Paced<I> {
     stream: I,
     limit: Duration,

@@ -168,7 +168,7 @@ impl<L, S, Stop, Shake> Serve<L, S, Stop, Shake> {
 /// What is called for a connection that has failed, with the address of its peer.
 type OnError = Arc<dyn Fn(&dyn fmt::Debug, &Failure) + Send + Sync>;
 
-/// What a connection does before it speaks HTTP; see [`Serve::handshake`]. Implemented for functions.
+/// A step of a connection before it speaks HTTP; see [`Serve::handshake`]. Implemented for functions.
 pub trait Handshake<C>: Clone + Send + 'static {
     /// The stream that speaks HTTP.
     type Stream: Read + Write + Unpin + Send + 'static;
@@ -207,10 +207,10 @@ where
     }
 }
 
-/// What became of the connections of a server.
+/// The number of a server's connections, by how they ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Ended in order, by either side, as one that was silent between two requests for too long; see
+    /// Ended in order, by either side, for example because the client was silent between two requests for too long; see
     /// [`serve_connection`].
     pub finished: usize,
     /// Ended by an error: of the handshake, the network, the protocol, a limit, or a service that panicked.

@@ -1,7 +1,7 @@
-//! What can be served: a service of hyper, or one of tower.
+//! The kinds of service that can be served: hyper's and tower's.
 //!
 //! The hard part: both are traits of others, and a type may implement either, so one impl for each would overlap. Each
-//! has a parameter of its own, which nobody writes: the compiler finds the one that fits.
+//! has a parameter of its own, which users never write: the compiler finds the impl that fits.
 //!
 //! Rejected: two functions, one for each kind (a newcomer does not know which kind a router is).
 
@@ -12,7 +12,7 @@ use hyper::service::Service;
 use hyper::{Request, Response};
 use hyper_util::service::TowerToHyperService;
 
-/// What a service or a connection fails with.
+/// The error of a service or a connection.
 pub type Failure = Box<dyn Error + Send + Sync>;
 
 /// A service of hyper as a server needs it. Implemented for all that fit; see [`IntoService`].

@@ -1,5 +1,5 @@
-//! What a server of hyper on mini does with clients that break the protocol, send too much or too slowly, or go away:
-//! the error comes out of the connection, the connection is closed, and nothing stays.
+//! A server of hyper on mini against clients that break the protocol, send too much or too slowly, or go away: the
+//! error comes out of the connection, the connection is closed, and nothing stays.
 
 use std::convert::Infallible;
 use std::future::pending;

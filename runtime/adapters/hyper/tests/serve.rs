@@ -1,4 +1,4 @@
-//! What `serve` does beside HTTP: listeners of both kinds, handshakes, the number of connections, the end.
+//! `serve` apart from HTTP: listeners of both kinds, handshakes, the number of connections, the end.
 
 use std::convert::Infallible;
 use std::future::{pending, ready};
@@ -334,8 +334,8 @@ fn a_failure_that_the_hook_hears_of_is_told_nowhere_else() {
     assert!(stderr.contains("the hook: ") && !stderr.contains("nobody awaits it"), "{stderr}");
 }
 
-/// A client that keeps its connection does nothing wrong, also where an empty line comes after its request
-/// (RFC 9112, section 2.2).
+/// A client that keeps its connection does nothing wrong, even if an empty line comes after its request (RFC 9112,
+/// section 2.2).
 #[test]
 fn a_client_that_is_silent_between_two_requests_has_ended_in_order() {
     let request = "GET / HTTP/1.1\r\nHost: x\r\n\r\n".to_owned();

@@ -1,4 +1,4 @@
-//! What only a builder of a [`PerCore`] has.
+//! The settings that only a builder of a [`PerCore`] has.
 
 use std::io;
 

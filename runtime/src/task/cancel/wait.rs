@@ -1,5 +1,4 @@
-//! The futures that wait for a token: one that borrows it, one that owns it, and one that runs another future
-//! meanwhile.
+//! The futures that wait for a token: one borrows the token, one owns it, and one also runs another future.
 //!
 //! A waiter keeps a clone of the waker that it has left with the node. So a poll by the same task compares two wakers
 //! and reads a flag. It takes no lock: the connections of a server all wait for one token, each in every poll.
@@ -54,7 +53,7 @@ pin_project! {
     ///
     /// # Cancel safety
     ///
-    /// That of the inner future, which is dropped with it.
+    /// As cancel safe as the inner future, which is dropped together with this one.
     #[must_use = "futures do nothing unless awaited"]
     pub struct Run<F> {
         #[pin]

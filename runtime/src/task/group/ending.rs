@@ -1,10 +1,10 @@
 //! The futures that wait for a group: until its tasks have ended, or until it has been shut down.
 //!
-//! How far a shutdown has come stands in the group (`node.rs`), so one that is dropped half-way loses nothing. The
-//! steps of [`End::poll`]:
+//! The group itself keeps the progress of its shutdown (`node.rs`), so a shutdown that is dropped half-way loses
+//! nothing. The steps of [`End::poll`]:
 //!
 //! 1. The tasks have the grace to end.
-//! 2. If they do, the group is closed, and then looked at once more: a task may have come before.
+//! 2. If they do, the group is closed, and then checked once more: a task may have been added before the close.
 //! 3. At the end of the grace the group is closed and the rest is aborted. These tasks have [`PATIENCE`] to be dropped.
 
 use std::fmt;
@@ -54,7 +54,8 @@ pub struct WaitGroup<'a> {
 ///
 /// # Cancel safety
 ///
-/// Safe: nothing is lost, and the next call goes on. But meanwhile nobody aborts the tasks at the end of the grace.
+/// Safe: nothing is lost, and the next call continues the shutdown. But the tasks are aborted at the end of the grace
+/// only while such a future is awaited.
 #[must_use = "the tasks are asked to end already; this waits for them, and aborts them after the grace"]
 pub struct ShutdownGroup {
     end: End,
