@@ -1,12 +1,12 @@
-//! `Dump`: what a runtime is doing at a moment: its workers, its tasks and where each waits.
+//! `Dump`: a snapshot of a runtime: its workers, its tasks and where each waits.
 //!
 //! `insight/gather.rs` reads, the tasks by `insight/seen.rs`; `insight/circles.rs` finds the tasks that wait for each
 //! other, `insight/text.rs` and `insight/json.rs` print, `insight/on_quit.rs` does so when the process gets SIGQUIT,
 //! `insight/on_panic.rs` at a panic. Any thread may make a dump, while every worker is stuck too: it asks no worker for
 //! anything and polls no task.
 //!
-//! Nothing is stamped with a time while the program runs. What has not changed since the dump before has waited at
-//! least since then: so the second of two dumps tells what hangs.
+//! No time is recorded while the program runs. A task that has not changed since the previous dump has waited at least
+//! since then: so the second of two dumps shows what hangs.
 //!
 //! Rejected: a time in each header (8 bytes a task, and a store for each wait). To poll each task with a waker that
 //! traces, as others do: a user's code would run once more than it should, on a thread where it should not, and not at
@@ -51,36 +51,37 @@ use crate::task::{self, Beside, LastWait, SeenWait, Sight, Source, Standing};
 use circles::{Circle, circles, possible_circles};
 use seen::{Seen, SeenTask};
 
-/// What a runtime was doing at a moment, made by [`Handle::dump`](crate::runtime::Handle::dump).
+/// A snapshot of what a runtime is doing, returned by [`Handle::dump`](crate::runtime::Handle::dump).
 ///
-/// Its `Display` is for people: a line for each worker; for each task, or group of tasks that were spawned at one line
-/// and wait at one line, what they wait for and where; then what cannot end by itself. Many tasks whose names differ in
-/// numbers alone, such as `conn 17`, are one group, `conn *`. [`to_json`](Self::to_json) is for programs.
+/// Its `Display` is for people. It has a line for each worker; then, for each task, what it waits for and where; and
+/// last the tasks that cannot end by themselves. Tasks that were spawned at one line and wait at one line are shown as
+/// one group. Many tasks whose names differ only in numbers, such as `conn 17`, are one group, `conn *`.
+/// [`to_json`](Self::to_json) is for programs.
 ///
-/// - *CIRCLE*: tasks that join each other. That is a deadlock, unless one of them waits for something else too,
-///   as a [`race!`](crate::race) does, or a [`scope!`](crate::scope) with a child that sleeps. If the second of two
-///   dumps says that none of them has gone on since the first, it most likely is.
-/// - *MAYBE A CIRCLE*, of locks: each task joins the next, or waits for a [`Mutex`](crate::sync::Mutex), or the right to
-///   fill a [`OnceCell`](crate::sync::OnceCell), that the next one took. That is a deadlock as above, unless the future
-///   that took the lock has gone to another task since: a program may poll a future in one task, and spawn it as another.
-/// - *MAYBE A CIRCLE*, of others: each task waits for nothing but what the next one has used last: the only sender of a
-///   channel, a receiver, an owned guard, of which the task may have given it away since; an
-///   [`RwLock`](crate::sync::RwLock) or a [`Semaphore`](crate::sync::Semaphore), of which somebody else may have the
-///   rest. Two tasks with nothing to do that answer each other look like that, too.
-/// - *LOST*: the task waits, and nobody is left who could wake it: it never runs again, unless it is aborted. Not
-///   every lost task is found: a waker that is leaked, or kept by a collection of futures inside of the task, counts
-///   as somebody; and so does an [`AbortHandle`](crate::task::AbortHandle), unless it is that of a
+/// - *CIRCLE*: tasks that join each other. That is a deadlock, unless one of them waits for something else too, as a
+///   [`race!`](crate::race) does, or a [`scope!`](crate::scope) with a child that sleeps. If the second of two dumps
+///   shows that none of them has made progress since the first, it most likely is.
+/// - *MAYBE A CIRCLE*, of locks: each task joins the next, or waits for a [`Mutex`](crate::sync::Mutex), or the right
+///   to fill a [`OnceCell`](crate::sync::OnceCell), that the next one took. That is a deadlock, unless the future that
+///   took the lock has moved to another task since: a program may poll a future in one task, and spawn it as another.
+/// - *MAYBE A CIRCLE*, of other things: each task waits only for something that the next task has used last. It may be
+///   the only sender of a channel, a receiver or an owned guard, which the next task may have given away since. Or it
+///   may be an [`RwLock`](crate::sync::RwLock) or a [`Semaphore`](crate::sync::Semaphore), of which another task may
+///   have the rest. Two idle tasks that answer each other look like this, too.
+/// - *LOST*: the task waits, and no waker is left that could wake it: it never runs again, unless it is aborted. Not
+///   every lost task is found: a waker that is leaked, or kept by a collection of futures inside the task, counts as a
+///   waker that is left. So does an [`AbortHandle`](crate::task::AbortHandle), unless it is that of a
 ///   [`Group`](crate::task::Group) or of a task made by a [`task::Builder`](crate::task::Builder).
 ///
-/// A line of a wait is that of the call that made the future: of a [`oneshot`](crate::sync::oneshot) receiver that of
-/// `channel()`, of a join that of the spawn. Send SIGQUIT twice: the second dump says what has not gone on since the
-/// first, and how often what runs was polled. Of the several futures for which a task may be waiting the dump has the
-/// last one to have been polled, and up to three others that the same poll has left waiting.
+/// The line of a wait is the line of the call that made the future: for a [`oneshot`](crate::sync::oneshot) receiver
+/// the call of `channel()`, for a join the spawn. Send SIGQUIT twice: the second dump shows which tasks have made no
+/// progress since the first, and how often the others were polled. If a task waits for several futures, the dump shows
+/// the one that was polled last, and up to three others that the same poll has left waiting.
 ///
-/// Of a channel it tells the other end: to a task that waits to receive from an [`mpsc`](crate::sync::mpsc) channel how
-/// many senders are left, where the last one was made, and of an only one which task has sent last; to one that waits
-/// to send who receives. A channel that grows
-/// by thousands of messages has a line of its own.
+/// For a channel the dump shows the other end. If a task waits to receive from an [`mpsc`](crate::sync::mpsc) channel,
+/// the dump shows how many senders are left, where the last one was made, and, if only one is left, which task has sent
+/// last. If a task waits to send, the dump shows the receiver. A channel that grows by thousands of messages has a line
+/// of its own.
 ///
 /// # Examples
 ///
@@ -169,7 +170,7 @@ struct Main {
     has_beside: bool,
 }
 
-/// What a worker does.
+/// The activity of a worker.
 #[derive(Clone, Debug)]
 enum Doing {
     /// Without a thread.
@@ -181,7 +182,7 @@ enum Doing {
     Blocks(u64),
 }
 
-/// What a worker runs.
+/// The task that a worker polls.
 #[derive(Clone, Debug)]
 struct Run {
     task: u64,
@@ -193,7 +194,7 @@ struct Run {
     computes: Option<bool>,
 }
 
-/// What is known of the lock or channel for which a task waits.
+/// The known state of the lock or channel for which a task waits.
 #[derive(Clone, Copy)]
 struct Held {
     kind: SyncKind,
@@ -344,7 +345,7 @@ impl Dump {
         possible_circles(tasks.filter_map(|task| Some((task.id().get(), task.waits()?))).chain(mains))
     }
 
-    /// Whether somebody else than a task may be what a task waits for.
+    /// Returns `true` if a task may wait for something other than a task.
     #[cfg(feature = "sim")]
     pub(crate) fn may_wait_for_threads(&self) -> bool {
         let is_open = |wait: LastWait| match wait {

@@ -1,4 +1,5 @@
-//! What the page is told each second, as one line of JSON (RFC 8259): a dump, what the workers have done, warnings.
+//! The event that the page receives each second, as one line of JSON (RFC 8259): a dump, the activity of the workers,
+//! warnings.
 
 use std::fmt::{self, Display, Write};
 use std::time::Instant;

@@ -1,4 +1,4 @@
-//! A live page of what a program on the runtime [mini](https://docs.rs/mini-rt) does, and of what hangs in it.
+//! A live web page that shows what a program on the runtime [mini](https://docs.rs/mini-rt) does, and what hangs in it.
 //!
 //! ```no_run
 //! #[mini::main]
@@ -9,22 +9,22 @@
 //! }
 //! ```
 //!
-//! Open <http://127.0.0.1:7669/> in a browser. The page says first what cannot go on: circles of tasks that wait for
-//! each other, tasks that nobody is left to wake, workers that are stuck in a poll. Below are the workers and what they
-//! did in the last minute, the tasks by where they were spawned and what they wait for, the history of one task, who
-//! waits for whom, and the blocking threads. It shows lines of code and names of tasks, and no data of the program.
+//! Open <http://127.0.0.1:7669/> in a browser. The page first shows what is stuck: circles of tasks that wait for each
+//! other, tasks that nothing can wake any more, and workers that are stuck in a poll. Below are the workers and their
+//! last minute, the tasks by the line that spawned them and by what they wait for, the history of one task, a graph of
+//! which tasks wait for which, and the blocking threads. The page shows lines of code and names of tasks, and no data
+//! of the program.
 //!
-//! What the runtime keeps only if it is asked to is there if it does: [warnings](mini::runtime::Builder::warnings),
+//! The page also shows data that a runtime keeps only on request: [warnings](mini::runtime::Builder::warnings),
 //! [histograms](mini::runtime::Builder::histograms), and the trace of the
-//! [flight recorder](mini::runtime::Builder::flight_recorder), to be downloaded by one client at a time: it takes much
-//! [memory](mini::runtime::Handle::snapshot).
+//! [flight recorder](mini::runtime::Builder::flight_recorder). One client at a time may download the trace, as it takes
+//! much [memory](mini::runtime::Handle::snapshot).
 //!
-//! The page is served by a thread of its own, so it also works while every worker of the program is stuck. While nobody
-//! looks the thread waits; else it makes a [dump](mini::runtime::Dump) a second, less often if that takes more than a
-//! twentieth of a CPU. Nothing has to be compiled differently. How long something waits is known from the first dump
-//! on.
+//! A separate thread serves the page, so it works even while every worker of the program is stuck. While no page is
+//! open, the thread sleeps. Otherwise it makes a [dump](mini::runtime::Dump) once a second, or less often if that would
+//! take more than a twentieth of a CPU. The program needs no special build. Waiting times count from the first dump.
 //!
-//! A console tells of one runtime. Each core of a [`PerCore`](mini::runtime::PerCore) is one.
+//! A console shows one runtime. Each core of a [`PerCore`](mini::runtime::PerCore) is a runtime of its own.
 
 mod connection;
 mod event;
@@ -44,8 +44,8 @@ use server::Server;
 
 /// Serves a page about the current runtime at `addr`, until the [`Console`] is dropped.
 ///
-/// `addr` is of this computer only, such as `127.0.0.1:7669` or `localhost:7669`; with port 0 the system chooses one,
-/// see [`Console::local_addr`]. For another runtime, or other clients, see [`Console::of`].
+/// `addr` must be a loopback address, such as `127.0.0.1:7669` or `localhost:7669`. With port 0 the system chooses a
+/// port; see [`Console::local_addr`]. For another runtime, or for clients on other computers, see [`Console::of`].
 ///
 /// # Examples
 ///
@@ -66,11 +66,11 @@ use server::Server;
 ///
 /// # Errors
 ///
-/// - This thread is inside no runtime.
-/// - `addr` is not of this computer only.
+/// - The calling thread is not inside a runtime.
+/// - `addr` is not a loopback address.
 /// - Browsers refuse to open the port of `addr`: it is on the list of
 ///   [blocked ports](https://fetch.spec.whatwg.org/#port-blocking), as 6000 and 6665 to 6669 are.
-/// - Those of binding, such as an address that is in use.
+/// - Binding fails, for example because the address is in use.
 /// - The process has no descriptor or thread left.
 pub fn serve(addr: impl ToSocketAddrs) -> io::Result<Console> {
     let handle = Handle::try_current().map_err(|error| {
@@ -80,9 +80,9 @@ pub fn serve(addr: impl ToSocketAddrs) -> io::Result<Console> {
     Console::of(&handle).serve(addr)
 }
 
-/// Serves a page about a runtime while it lives; made by [`serve`] and [`Builder::serve`].
+/// Serves a page about a runtime until it is dropped; returned by [`serve`] and [`Builder::serve`].
 ///
-/// Dropping it ends the connections and waits for the thread that serves them. The console does not keep the runtime
+/// Dropping it closes the connections and waits for the thread that serves them. The console does not keep the runtime
 /// running; when the runtime has ended, the page says so.
 ///
 /// # Examples
@@ -97,7 +97,7 @@ pub struct Console {
     process: u32,
 }
 
-/// What a [`Console`] is made with; made by [`Console::of`].
+/// Configures a [`Console`]; returned by [`Console::of`].
 ///
 /// # Examples
 ///
@@ -110,7 +110,7 @@ pub struct Builder {
 }
 
 impl Console {
-    /// Begins a console of the runtime of `handle`.
+    /// Returns a builder for a console of the runtime of `handle`.
     ///
     /// # Examples
     ///
@@ -127,7 +127,7 @@ impl Console {
         Builder { watched: handle.clone(), allows_remote: false }
     }
 
-    /// The address at which the page is.
+    /// Returns the address of the page.
     ///
     /// # Examples
     ///
@@ -138,12 +138,13 @@ impl Console {
 }
 
 impl Builder {
-    /// Whether the page may be at an address that other computers reach. They see the names of tasks, the lines of the
-    /// program and what it is doing; there is no password and no encryption. Off by default; a tunnel, such as
-    /// `ssh -L 7669:127.0.0.1:7669 host`, does without.
+    /// Allows or forbids an address that other computers can reach. Forbidden by default.
     ///
-    /// Clients ask by address: a name in their `Host` header, other than `localhost`, is refused, since a page of
-    /// another server could be what asks.
+    /// Clients see the names of tasks, the lines of the program and what it is doing; there is no password and no
+    /// encryption. A tunnel, such as `ssh -L 7669:127.0.0.1:7669 host`, does not need this setting.
+    ///
+    /// Clients must use the address: a request with a name other than `localhost` in its `Host` header is refused,
+    /// since it may come from a page of another server.
     ///
     /// # Examples
     ///
@@ -161,7 +162,7 @@ impl Builder {
         self
     }
 
-    /// Serves the page, as [`serve`] does. Resolves a name in `addr` by blocking.
+    /// Serves the page, like [`serve`]. Blocks the thread to resolve a name in `addr`.
     ///
     /// # Examples
     ///
@@ -169,7 +170,7 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// As [`serve`], with a runtime.
+    /// Returns the errors of [`serve`], except that the calling thread need not be inside a runtime.
     pub fn serve(&self, addr: impl ToSocketAddrs) -> io::Result<Console> {
         let addrs: Vec<SocketAddr> = addr.to_socket_addrs()?.collect();
         self.check(&addrs)?;

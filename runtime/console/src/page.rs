@@ -1,13 +1,13 @@
 //! The page: one file, which needs nothing else, from parts that can be read.
 //!
-//! `head.html` and `body.html` are what stands there, `style.css` says how it looks. The script is in five parts:
-//! `dom.js` makes nodes and texts, `known.js` keeps what the events have told, `view.js` and `graph.js` show it,
-//! `live.js` shows one task and takes events.
+//! `head.html` and `body.html` have the markup, `style.css` the style. The script is in five parts: `dom.js` makes
+//! nodes and texts, `known.js` keeps the content of the events, `view.js` and `graph.js` show it, `live.js` shows one
+//! task and receives events.
 //!
-//! Whatever the program is called or says becomes text nodes and attributes of the page, and never HTML. Nodes are kept
-//! from event to event where they can be, as somebody may have selected, opened or focused them.
+//! Names and texts of the program become text nodes and attributes of the page, and never HTML. Nodes are kept from
+//! event to event if possible, as the reader may have selected, opened or focused them.
 //!
-//! Rejected: a framework (more to read than the page, and a build for it). Modules (more requests). What is seen of a
+//! Rejected: a framework (more to read than the page, and a build for it). Modules (more requests). The history of a
 //! task kept in the program: the page has room for it.
 
 /// As it is sent.

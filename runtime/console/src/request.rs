@@ -1,16 +1,16 @@
 //! `Request`: what a client asks for, read from the head of an HTTP/1.1 request (RFC 9112), or why it is refused.
 //!
-//! The hard part is that a browser is a client of anybody's pages. A page elsewhere may have its own name resolve to
-//! 127.0.0.1 once it is loaded, and then counts as of the same origin (DNS rebinding). Its requests have that name as
-//! their `Host`, so a host that is a name is refused. And it may open the stream of events by this server's address,
-//! which takes a place, though the browser lets nobody read it: `Sec-Fetch-Site` tells.
+//! The hard part is that a browser runs pages of any server. A page from elsewhere may have its own name resolve to
+//! 127.0.0.1 once it is loaded, and then has the same origin (DNS rebinding). Its requests have that name as their
+//! `Host`, so a host that is a name is refused. Such a page may also open the stream of events by this server's
+//! address. That takes a place, though the browser lets no script read it: `Sec-Fetch-Site` reveals it.
 //!
 //! Rejected: keep-alive. A page makes two requests, and a connection that may have a second one needs the end of each
 //! body to be found, which is where servers go wrong.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// What a client may ask for.
+/// A request of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Request {
     Page,

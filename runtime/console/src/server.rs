@@ -1,12 +1,12 @@
-//! `Server`: takes connections, and makes an event a second while somebody listens.
+//! `Server`: accepts connections, and makes an event a second while a client listens.
 //!
-//! It runs on one thread, in a runtime of its own, so it needs nothing of the runtime that it tells about. The dumps
-//! are made on a second thread: one of very many tasks takes its time, and the page is served meanwhile.
+//! It runs on one thread, in a runtime of its own, so it does not depend on the watched runtime. A second thread makes
+//! the dumps: a dump of very many tasks takes time, and the page is served during it.
 //!
-//! All clients are given the same event. One that is slow has the event that it is being sent, and goes on with the
-//! newest: so many events at most are in memory as there are clients.
+//! All clients receive the same event. A slow client keeps the event that is being sent to it, and continues with the
+//! newest: so the number of events in memory is at most the number of clients.
 //!
-//! Rejected: a task in the watched runtime (it would stand still with what it is to tell of). A dump for each client.
+//! Rejected: a task in the watched runtime (it would hang together with that runtime). A dump for each client.
 
 use std::io;
 use std::rc::Rc;

@@ -1,5 +1,5 @@
-//! What the console's server does with clients: those that ask for the page, for events, for something else, too much,
-//! too slowly, too many of them; and with runtimes that are stuck or have ended.
+//! The console's server against clients that ask for the page, for events, for something else, too much, too slowly,
+//! too many of them; and with runtimes that are stuck or have ended.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

@@ -22,7 +22,7 @@ const KNOWN_OF_TEST: &str = "`flavor`, `worker_threads`, `start_paused`, `main_t
 const KNOWN_WITH_SIM: &str = "`sim`, `seeds`, `time_limit`, `step_limit` and `crate`";
 const FLAVORS: &str = "\"current_thread\" and \"multi_thread\"";
 
-/// Which of the two attributes is at work; displayed as the user writes it.
+/// The attribute that is expanded; displayed as the user writes it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Entry {
     Main,

@@ -31,9 +31,9 @@
 //! Both functions have the same name, so the macro hides no other name from the body.
 //!
 //! Rejected:
-//! - `block_on(async { body })`: what `?` and `return` give would have to be inferred, errors would speak of an async
-//!   block nobody wrote, and `-> impl Trait` would be impossible to pin. The price: in an `impl`, the body can't say
-//!   `Self`.
+//! - `block_on(async { body })`: the types of `?` and `return` would have to be inferred, errors would mention an async
+//!   block that the user did not write, and `-> impl Trait` would be impossible to pin. The price: in an `impl`, the
+//!   body can't say `Self`.
 //! - `let runtime = ...`: a pattern would clash with a user's constant of that name; a chain of calls binds nothing.
 
 use proc_macro::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
@@ -73,7 +73,7 @@ pub(crate) fn expand(entry: Entry, args: TokenStream, item: TokenStream) -> Toke
     }
 }
 
-/// What runs the body, and what becomes of its output.
+/// The way in which the body runs and its output is used.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ending {
     /// The body is a task if it may be one; the caller gets the output.

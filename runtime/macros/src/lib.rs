@@ -1,14 +1,14 @@
 //! The attributes `#[mini::main]` and `#[mini::test]`: an `async fn` becomes a function that builds a runtime and
 //! blocks on the body. A mistake in the attribute or the signature is a compile error at the token that is wrong.
 //!
-//! Users reach both through `mini`, which re-exports them; nobody else depends on this package.
+//! Users reach both through `mini`, which re-exports them; no other crate depends on this package.
 //!
 //! `expand` runs an attribute: it has `args` read the arguments (with `literal`) and `parse` the function, and puts the
-//! result together. `error` is what they return where something is wrong.
+//! result together. All of them return `error`'s type for a mistake.
 //!
 //! Rejected:
 //! - `syn` and `quote`: they would be most of a small program's build time, for one signature and four arguments.
-//! - Arguments on the function (`async fn main(args: Vec<String>)`): nobody could say from the type what is passed.
+//! - Arguments on the function (`async fn main(args: Vec<String>)`): the type could not say what is passed.
 
 mod args;
 mod error;
@@ -29,49 +29,52 @@ use crate::args::Entry;
 ///
 /// # Where the body runs
 ///
-/// On a `multi_thread` runtime the body is a task called `main`, if its future is `Send`. The calling thread works as
-/// one of the runtime's workers meanwhile. So a loop in the body that accepts connections goes on while a handler
-/// blocks its worker, also if that is the main thread. In a body that is a task:
+/// On a `multi_thread` runtime the body is a task called `main`, if its future is `Send`. Meanwhile the calling thread
+/// works as one of the runtime's workers. So a loop in the body that accepts connections keeps running while a handler
+/// blocks its worker, even if that worker is the main thread. In a body that is a task:
 ///
 /// - Code after an `.await` may run on another thread, which has another id, name and thread-local values, and less
 ///   stack (2 MiB unless `RUST_MIN_STACK` says otherwise; a main thread has 8 MiB on Linux).
-/// - `spawn_local` leaves a task on whichever worker calls it, and the body may go on elsewhere.
-/// - A `main` that returns something becomes a function that returns [`ExitCode`](std::process::ExitCode): an error
-///   need not be `Send` then, and is printed where the body ends, before the runtime is dropped.
+/// - `spawn_local` places a task on the worker that calls it, and the body may continue on another worker.
+/// - A `main` that returns a value becomes a function that returns [`ExitCode`](std::process::ExitCode). So an error
+///   need not be `Send`; it is printed where the body ends, before the runtime is dropped.
 /// - The function returns when the calling thread is free: if a task blocks that thread when the body ends, the task
 ///   ends first.
 ///
-/// With `main_thread = true` the body stays on the calling thread, as the future of a `block_on`; so does a body that
-/// is not `Send`, and the body of a function not called `main` whose output is not `Send`. There, tasks that block the
-/// thread delay the body. The same goes for a `current_thread` runtime.
+/// With `main_thread = true` the body stays on the calling thread, as the future of a `block_on`. So does a body that
+/// is not `Send`, the body of a function not called `main` whose output is not `Send`, and the body on a
+/// `current_thread` runtime. There, tasks that block the thread delay the body.
 ///
-/// Some bodies look `Send` to the compiler until it checks lifetimes. It then refuses them with "implementation of
+/// Some bodies look `Send` to the compiler until it checks lifetimes. It then rejects them with "implementation of
 /// `Send` is not general enough" ([rust-lang/rust#102211](https://github.com/rust-lang/rust/issues/102211)):
-/// `main_thread = true` helps there too.
+/// `main_thread = true` helps then, too.
 ///
 /// # The end in time
 ///
-/// With `grace = "10s"` the program ends in order when it is asked to, within that time, or up to two seconds later if
-/// tasks block their threads. It goes on like this:
+/// With `grace = "10s"` the program ends in order when it is asked to: within that time, or up to two seconds later if
+/// tasks block their threads. The steps are:
 ///
-/// 1. Ctrl-C or SIGTERM cancels the token that `mini::shutdown()` gives, and with it that of each group. The body of
-///    `main` and the tasks of all groups have the grace from then on, in which the usual thing is to stop accepting and
-///    to finish what was begun. Cancelling that token in the program has the same effect.
+/// 1. Ctrl-C or SIGTERM cancels the token that `mini::shutdown()` returns, and with it the token of each group. The
+///    grace of the body of `main` and of the tasks of all groups begins. In this time a server usually stops accepting
+///    and finishes the requests in progress. Cancelling that token in the program has the same effect.
 /// 2. If all of them end, so does the program, with the exit code that `main` returns.
-/// 3. After the grace, what is left is aborted, the body of `main` included. The report on stderr names each task, with
-///    the line that spawned it and the line where it waits. The exit code is 124, also if `main` has returned an error,
-///    which is printed as ever, or another code. Unless its own code is that of success, `main` counts as failed in the
-///    report.
+/// 3. After the grace, the remaining tasks are aborted, the body of `main` included. The report on stderr names each
+///    task, with the line that spawned it and the line where it waits. The exit code is 124, even if `main` has
+///    returned an error, which is printed as usual, or another code. If its own code is not that of success, `main`
+///    counts as failed in the report.
 ///
-/// A panic of `main` passes through when the groups have ended or been aborted: the exit code is 101, also if tasks
-/// were aborted, and 124 only where a task blocks a thread (see below).
+/// A panic of `main` passes through when the groups have ended or been aborted: the exit code is 101, even if tasks
+/// were aborted, and 124 only if a task blocks a thread (see below).
 ///
-/// A second signal ends the program at once, as if it had never listened; one that comes within half a second of the
-/// first is taken for the same. That holds until the runtime has been dropped. If `main` returns by itself, the tokens
-/// are cancelled too, with the reason `Shutdown`, and the groups get the same grace. What does not belong to a group is
-/// dropped at the end, as without `grace`. A task of a group that blocks a thread, and so cannot be dropped within a
-/// second, is named, and the process ends with code 124; so it does if a task of no group blocks the thread of `main`
-/// until two seconds after the grace. A thread of its own sees to all this, so it works where every worker is blocked.
+/// A second signal ends the program at once, as if no listener existed; a signal within half a second of the first
+/// counts as the same request. This holds until the runtime has been dropped.
+///
+/// If `main` returns by itself, the tokens are cancelled too, with the reason `Shutdown`, and the groups get the same
+/// grace. Tasks outside any group are dropped at the end, as without `grace`.
+///
+/// If a task of a group blocks a thread, and so cannot be dropped within a second, it is named, and the process ends
+/// with code 124. The process also ends with this code if a task outside any group blocks the thread of `main` until
+/// two seconds after the grace. A separate thread supervises the end, so it works even while every worker is blocked.
 ///
 /// The argument needs the feature `signal` of `mini-rt`, which is on by default, and a function called `main`.
 ///
@@ -100,22 +103,23 @@ use crate::args::Entry;
 /// # What the program is doing
 ///
 /// On SIGQUIT (`kill -QUIT`, or Ctrl-\ at a terminal) a `main` prints on stderr what each worker does, what each task
-/// waits for and where, and which tasks wait for each other or for nobody; and the program goes on. Without the
-/// attribute that signal ends a program, and so it does with `dump = false`. A program that listens to SIGQUIT by
-/// `mini::signal` hears it itself. So use `dump = false` where a supervisor stops programs by SIGQUIT, as a container
-/// does whose image says `STOPSIGNAL SIGQUIT`. Needs the features `signal` and `insight`.
+/// waits for and where, which tasks wait for each other, and which tasks nothing can wake; then the program continues.
+/// Without the attribute, or with `dump = false`, that signal ends the program. A program that listens to SIGQUIT by
+/// `mini::signal` receives the signal itself. Use `dump = false` if a supervisor stops programs by SIGQUIT, like a
+/// container whose image sets `STOPSIGNAL SIGQUIT`. Requires the features `signal` and `insight`.
 ///
-/// In debug builds the program is warned on stderr of polls that take long, of tasks that nobody can wake, and of other
-/// things that it hardly wants: see `Builder::warnings`. `MINI_WARN=1` in the environment turns that on in any build,
-/// `MINI_WARN=0` or `warnings = false` turns it off. Needs the feature `insight`, as does what follows.
+/// In debug builds, warnings on stderr report long polls, tasks that nothing can wake, and other likely mistakes: see
+/// `Builder::warnings`. `MINI_WARN=1` in the environment turns them on in any build; `MINI_WARN=0` or
+/// `warnings = false` turns them off. Requires the feature `insight`.
 ///
-/// Started with `MINI_TRACE=file`, a `main` records what its tasks and workers do, and writes the end of it to that
-/// file when it is over, for <https://ui.perfetto.dev>; see `Builder::heed_mini_trace`.
+/// With `MINI_TRACE=file` in the environment, a `main` records the activity of its tasks and workers. When it ends, it
+/// writes the last part of the record to that file, for <https://ui.perfetto.dev>; see `Builder::heed_mini_trace`.
+/// Requires the feature `insight`.
 ///
 /// # Errors
 ///
-/// An error that a function called `main` returns is printed by its `Display`, with a line for each cause that this
-/// text does not name, and the exit code says that the program has failed. This holds for types that implement
+/// If a function called `main` returns an error, it is printed by its `Display`, with a line for each cause that this
+/// text does not name, and the exit code is that of failure. This holds for types that implement
 /// [`Error`](std::error::Error), boxes of them, and text; any other error is printed by its `Debug`, as the standard
 /// library does.
 ///
@@ -180,16 +184,17 @@ pub fn main(args: TokenStream, item: TokenStream) -> TokenStream {
 
 /// Runs an `async fn` as a test, on a runtime of its own.
 ///
-/// With `sim` it is simulated: see [below](#a-simulated-test). Otherwise it takes the arguments of
-/// [`main`](macro@main) except `main_thread`, as the body stays on the test's thread; here `flavor` is
-/// `"current_thread"` by default, so that all of a test runs on one thread and two runs of it differ less.
-/// `#[should_panic]`, `#[ignore]` and other attributes work as on any test, and a test may return what
-/// [`Termination`](std::process::Termination) takes, such as a `Result`.
+/// With `sim` the test is simulated: see [below](#a-simulated-test). Otherwise it takes the arguments of
+/// [`main`](macro@main) except `main_thread`, as the body stays on the test's thread. `flavor` is `"current_thread"` by
+/// default: the whole test then runs on one thread, and two runs differ less. `#[should_panic]`, `#[ignore]` and other
+/// attributes work as on any test, and a test may return what [`Termination`](std::process::Termination) takes, such as
+/// a `Result`.
 ///
 /// # A simulated test
 ///
-/// A test with `sim` runs under many seeds, each of which is another schedule, in virtual time. It needs the feature
-/// `sim` of `mini-rt`, whose documentation says more. It returns nothing or a `Result`, and takes these arguments:
+/// A test with `sim` runs in virtual time under many seeds; each seed is another schedule. It requires the feature
+/// `sim` of `mini-rt`, and is described in that crate's module `sim`. It returns nothing or a `Result`, and takes these
+/// arguments:
 ///
 /// | argument | values | default |
 /// |---|---|---|
@@ -234,7 +239,7 @@ pub fn main(args: TokenStream, item: TokenStream) -> TokenStream {
 ///
 /// # Panics
 ///
-/// As [`main`](macro@main); the test then fails.
+/// Panics in the same cases as [`main`](macro@main); the test then fails.
 #[proc_macro_attribute]
 pub fn test(args: TokenStream, item: TokenStream) -> TokenStream {
     expand::expand(Entry::Test, args, item)

@@ -1,7 +1,7 @@
 //! The function under an attribute, taken apart: promises that every token comes out once, with the span it had.
 //!
-//! Called by `expand`. What a `macro_rules!` macro passes on arrives in groups without delimiters (`$vis`, `$body`,
-//! `$item`); the walk opens each that it meets. What it does not look into, the body above all, stays as it came.
+//! Called by `expand`. Tokens that a `macro_rules!` macro passes on arrive in groups without delimiters (`$vis`,
+//! `$body`, `$item`); the walk opens each group that it meets. Other groups, above all the body, stay unchanged.
 //!
 //! Rejected:
 //! - Looking for the body from the front: a return type may hold braces (`[u8; { N }]`); the body is what stands last.

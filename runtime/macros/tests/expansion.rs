@@ -1,4 +1,4 @@
-//! What the attributes do to a function, seen from a stand-in for the runtime that writes down how it was built.
+//! The expansion of the attributes, tested with a stand-in for the runtime that records how it was built.
 
 // Most bodies here await nothing: clippy must not blame the user for an `async` that the attribute asks for.
 #![warn(clippy::unused_async)]

@@ -1,4 +1,4 @@
-//! `Warning`: what the watcher has seen that a program hardly wants, in words for people.
+//! `Warning`: a likely mistake of the program that the watcher has seen, in words for people.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -42,7 +42,7 @@ pub struct Warning {
     pub(super) at: Duration,
 }
 
-/// What a native stack means, if there is one; set once that is found out.
+/// The explanation of a native stack, if there is one; set when it has been worked out.
 #[derive(Debug)]
 pub(super) struct Explained {
     told: OnceLock<Option<String>>,
@@ -66,19 +66,19 @@ impl Explained {
     }
 }
 
-/// What a [`Warning`] is about.
+/// The kind of a [`Warning`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WarningKind {
-    /// A poll has lasted for more than 100 ms: its worker serves no other task, timer or socket meanwhile. In a
-    /// simulation: for a second of real time, told once for a line of code and process.
+    /// A poll has lasted for more than 100 ms: its worker serves no other task, timer or socket during the poll. In a
+    /// simulation: for a second of real time, reported once per line of code and process.
     LongPoll,
     /// A timer is late by more than 50 ms, since the worker that should fire it is in one poll.
     LateTimer,
-    /// A task waits, and nobody is left who could wake it.
+    /// A task waits, and no waker is left that could wake it.
     LostTask,
-    /// Tasks join each other in a circle, and none has gone on for a second; or for five, where one may wait for
-    /// something else too, or for a lock that the next one took.
+    /// Tasks join each other in a circle, and none has made progress for a second; or for five seconds, if one of them
+    /// may wait for something else too, or for a lock that the next one took.
     Deadlock,
     /// Nothing can wake the future of a `block_on`, or only another thread could; or timers of a paused clock have
     /// fired for long, and it was not polled.
@@ -113,7 +113,7 @@ impl LastWarnings {
 }
 
 impl Warning {
-    /// What it is about.
+    /// Returns the kind of the warning.
     ///
     /// # Examples
     ///

@@ -1,14 +1,14 @@
 //! `Group`: tasks that belong together, are asked to end together, and are waited for.
 //!
-//! `group/node.rs` keeps the tasks, `group/member.rs` is what each of them carries, `group/ending.rs` waits,
-//! `group/report.rs` tells. All groups are below the one of the program (`group/program.rs`).
+//! `group/node.rs` keeps the tasks, `group/member.rs` is the part in each task, `group/ending.rs` waits,
+//! `group/report.rs` reports. All groups are below the program's group (`group/program.rs`).
 //!
 //! A handle of a subgroup keeps a handle of its parent. So the last handle of a group is dropped only when no task can
 //! be started below the group any more.
 //!
 //! Rejected: ending the tasks with the last handle at once (a handle is lost by mistake more often than on purpose, and
-//! the tasks may be in the middle of something). Refusing tasks from the moment of the cancellation (what ends in order
-//! may need a task for that). A scope of tasks that borrow: that is another thing, which cannot outlive its caller.
+//! the tasks may be in the middle of something). Refusing tasks from the moment of the cancellation (an orderly end may
+//! need a task). A scope of tasks that borrow: this is another thing, which cannot outlive its caller.
 
 mod ending;
 mod errors;
@@ -48,18 +48,18 @@ use node::Node;
 /// How long a group waits if it is not told.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Tasks that belong together. Clones are the same group.
+/// A group of tasks that end together. Clones are the same group.
 ///
-/// A group has a [token](Self::token), which its tasks are given or ask for. [`shutdown`](Self::shutdown) cancels it,
-/// waits for the tasks, aborts those that are left after the [grace](Self::grace), and tells what became of each.
-/// A group has subgroups ([`child`](Self::child)), which end with it. It keeps nothing of tasks that ended well.
+/// A group has a [token](Self::token) for its tasks. [`shutdown`](Self::shutdown) cancels the token, waits for the
+/// tasks, aborts those that are left after the [grace](Self::grace), and reports how they ended. A group may have
+/// subgroups ([`child`](Self::child)), which end with it. It keeps nothing of tasks that ended well.
 ///
-/// If the last handle is dropped while tasks of the group are alive and nobody shuts it down, that is told on stderr
-/// with the line that made the group. The token is cancelled with [`Reason::ParentGone`], and the tasks are aborted
-/// after the grace; at once if the handle is dropped outside of a runtime.
+/// If the last handle is dropped while tasks of the group are alive and no shutdown is in progress, a line on stderr
+/// reports it, with the line that made the group. The token is cancelled with [`Reason::ParentGone`], and the tasks are
+/// aborted after the grace, or at once if the handle is dropped outside a runtime.
 ///
-/// The report has each error and panic. One of a task whose handle was dropped is also told on stderr as it happens, as
-/// of any [task](crate::spawn), an error with its text and the group.
+/// The report has each error and panic. If the task's handle was dropped, its error or panic is also reported on stderr
+/// as it happens, as for any [task](crate::spawn); an error with its text and the group.
 ///
 /// With [`#[mini::main(grace = "10s")]`](crate::main) all groups end when the program is asked to.
 ///
@@ -99,7 +99,7 @@ struct Handle {
 }
 
 impl Group {
-    /// A group without tasks. Its token is a child of [`mini::shutdown`](crate::shutdown).
+    /// Creates a group without tasks. Its token is a child of [`mini::shutdown`](crate::shutdown).
     ///
     /// # Examples
     ///
@@ -111,9 +111,11 @@ impl Group {
         Self(Arc::new(Handle { node, parent: None }))
     }
 
-    /// A subgroup: its token is a child of this one's, and its tasks are covered by this group's
-    /// [`wait`](Self::wait), [`len`](Self::len), [`shutdown`](Self::shutdown) and report. It can also be shut down
-    /// alone; until it is told otherwise it then gives the grace of this group.
+    /// Creates a subgroup.
+    ///
+    /// The subgroup's token is a child of this group's token, and its tasks are covered by this group's
+    /// [`wait`](Self::wait), [`len`](Self::len), [`shutdown`](Self::shutdown) and report. A subgroup can also be shut
+    /// down alone; its grace is the grace of this group unless it is set.
     ///
     /// # Examples
     ///

@@ -1,4 +1,4 @@
-//! A headless Chromium that is told what to do over a pipe, by the Chrome DevTools Protocol.
+//! A headless Chromium that is controlled over a pipe, by the Chrome DevTools Protocol.
 
 use std::env;
 use std::fs;
