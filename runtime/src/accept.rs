@@ -30,14 +30,14 @@ const QUIET: Duration = Duration::from_secs(10);
 /// When an accept of this process last failed.
 static LAST: Mutex<Option<Instant>> = Mutex::new(None);
 
-/// Takes the next connection, and the address that it comes from. For the loop of a server, which should go on when
-/// there are too many open files.
+/// Accepts the next connection and its peer's address. Use it in the loop of a server that should survive a shortage of
+/// descriptors.
 ///
-/// Does what the listener's [`accept`](crate::net::TcpListener::accept) does, except in a shortage: if the process has
-/// too many open files (`EMFILE`), or the system too many of them or too little memory (`ENFILE`, `ENOBUFS`, `ENOMEM`),
-/// this says so on stderr, and tries again ten times a second. Clients that are connected are served meanwhile; others
-/// wait in the listener's queue. A shortage is said once for all listeners, and again when no accept had failed for ten
-/// seconds.
+/// Works like the listener's [`accept`](crate::net::TcpListener::accept), except in a shortage: if the process has too
+/// many open files (`EMFILE`), or the system too many of them or too little memory (`ENFILE`, `ENOBUFS`, `ENOMEM`),
+/// this call prints a line on stderr and tries again ten times a second. During the shortage, connected clients are
+/// served, and others wait in the listener's queue. A shortage is reported once for all listeners, and again after ten
+/// seconds without a failed accept.
 ///
 /// A server that wants to know of a shortage, or to close something, calls `accept` itself.
 ///
@@ -101,7 +101,8 @@ impl<L: Listener> Future for NextConnection<'_, L> {
     }
 }
 
-/// The connections of a listener, without an end, each as [`next_connection`] gives it. With the feature `stream`.
+/// Returns an endless stream of a listener's connections, accepted as by [`next_connection`]. Requires the feature
+/// `stream`.
 ///
 /// # Examples
 ///
@@ -125,7 +126,7 @@ impl<L: Listener> Future for NextConnection<'_, L> {
 ///
 /// # Panics
 ///
-/// As [`next_connection`], when it is polled.
+/// Panics when it is polled, in the same cases as [`next_connection`].
 #[cfg(feature = "stream")]
 #[track_caller]
 pub fn incoming<L: Listener>(listener: &L) -> Incoming<'_, L> {

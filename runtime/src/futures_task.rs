@@ -1,5 +1,4 @@
-//! The runtime as an executor for libraries that take one by the traits of futures-task. With the feature
-//! `futures-task`.
+//! The runtime as an executor for libraries that use the traits of futures-task. Requires the feature `futures-task`.
 
 use futures_task::{FutureObj, LocalFutureObj, LocalSpawn, Spawn, SpawnError};
 
@@ -24,8 +23,8 @@ impl Spawn for Handle {
     }
 }
 
-/// Spawns tasks on the thread that it is used on, for libraries that ask for an executor of futures that are not
-/// `Send`. With the feature `futures-task`.
+/// Spawns tasks on the thread that uses it, for libraries that take an executor of futures that are not `Send`.
+/// Requires the feature `futures-task`.
 ///
 /// # Examples
 ///

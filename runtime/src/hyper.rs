@@ -1,4 +1,4 @@
-//! What hyper needs of a runtime: an executor for its tasks, and a timer. With the feature `hyper`.
+//! An executor for hyper's tasks, and a timer. Requires the feature `hyper`.
 //!
 //! For I/O, give hyper a [`TcpStream`](crate::net::TcpStream) or a [`UnixStream`](crate::net::UnixStream) as it is:
 //! both implement `hyper::rt::{Read, Write}`.

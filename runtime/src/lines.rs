@@ -16,8 +16,7 @@ use futures_io::AsyncBufRead;
 use futures_lite::Stream;
 use pin_project_lite::pin_project;
 
-/// What a buffered reader can do beside handing out its buffer, as the standard library's
-/// [`BufRead`](std::io::BufRead) can.
+/// The methods of a buffered reader, like those of the standard library's [`BufRead`](std::io::BufRead).
 ///
 /// # Examples
 ///
@@ -53,7 +52,7 @@ pub trait AsyncBufReadExt: AsyncBufRead {
     ///
     /// # Errors
     ///
-    /// Those of the reader.
+    /// Returns the errors of the reader.
     ///
     /// # Panics
     ///
@@ -101,7 +100,7 @@ pub trait AsyncBufReadExt: AsyncBufRead {
     ///
     /// # Errors
     ///
-    /// Those of the reader; what was read before is in `buf`.
+    /// Returns the errors of the reader; `buf` has the bytes that were read before.
     ///
     /// # Cancel safety
     ///
@@ -131,8 +130,8 @@ pub trait AsyncBufReadExt: AsyncBufRead {
     ///
     /// # Errors
     ///
-    /// Those of the reader, or `InvalidData` if the line is not UTF-8. Nothing is appended then, and what was read of
-    /// the line is lost.
+    /// Returns the errors of the reader, or `InvalidData` if the line is not UTF-8. Nothing is appended then, and the
+    /// part of the line that was read is lost.
     ///
     /// # Cancel safety
     ///
@@ -280,8 +279,8 @@ impl<R: AsyncBufRead + Unpin + ?Sized> Future for ReadLine<'_, R> {
 pin_project! {
     /// The lines of a reader, a [`Stream`]; made by [`AsyncBufReadExt::lines`].
     ///
-    /// One that is not UTF-8 is an error of the kind `InvalidData`, after which the next one comes. What was read of a
-    /// line when a read failed is lost.
+    /// A line that is not UTF-8 is an error of the kind `InvalidData`; the next call returns the next line. If a read
+    /// fails, the part of the line that was read before is lost.
     ///
     /// # Examples
     ///
@@ -319,7 +318,7 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
     ///
     /// # Errors
     ///
-    /// Those of the reader, or `InvalidData` if the line is not UTF-8.
+    /// Returns the errors of the reader, or `InvalidData` if the line is not UTF-8.
     ///
     /// # Cancel safety
     ///
@@ -346,7 +345,7 @@ impl<R: AsyncBufRead + Unpin> Future for NextLine<'_, R> {
 pin_project! {
     /// The parts of what a reader gives, a [`Stream`]; made by [`AsyncBufReadExt::split`].
     ///
-    /// What was read of a part when a read failed is lost.
+    /// If a read fails, the part that was read before is lost.
     ///
     /// # Examples
     ///

@@ -38,7 +38,7 @@ impl DirBuilder {
         DirBuilder::default()
     }
 
-    /// Whether to make the directories above as well, and to accept a directory that is there already.
+    /// Sets whether to make missing parent directories as well, and to accept a directory that exists already.
     ///
     /// # Examples
     ///
@@ -66,7 +66,7 @@ impl DirBuilder {
     ///
     /// # Errors
     ///
-    /// As [`create_dir`], or [`create_dir_all`] if it is recursive.
+    /// Returns the errors of [`create_dir`], or [`create_dir_all`] if it is recursive.
     ///
     /// # Panics
     ///
@@ -106,7 +106,7 @@ impl DirBuilder {
 ///
 /// # Errors
 ///
-/// Those of mkdir(2): `AlreadyExists` if there is something at `path`, `NotFound` if there is nothing above it.
+/// Returns the errors of mkdir(2): `AlreadyExists` if `path` exists, `NotFound` if its parent does not.
 ///
 /// # Panics
 ///
@@ -121,7 +121,8 @@ pub fn create_dir<P: AsRef<Path>>(path: P) -> Operation<(), P> {
     Operation::hop(about, |about| fs::create_dir(&about.path)).keeping(path)
 }
 
-/// Makes a directory and those above it that are missing. It is fine if all are there; others may make them meanwhile.
+/// Makes a directory and its missing parents. Directories that exist already, or that others make during the call, are
+/// no error.
 ///
 /// # Examples
 ///
@@ -136,7 +137,7 @@ pub fn create_dir<P: AsRef<Path>>(path: P) -> Operation<(), P> {
 ///
 /// # Errors
 ///
-/// Those of mkdir(2), of whichever directory could not be made. Those made before it stay.
+/// Returns the error of mkdir(2) for the directory that could not be made. Directories made before it stay.
 ///
 /// # Panics
 ///
@@ -166,7 +167,7 @@ pub fn create_dir_all<P: AsRef<Path>>(path: P) -> Operation<(), P> {
 ///
 /// # Errors
 ///
-/// Those of rmdir(2): `DirectoryNotEmpty` if something is in it.
+/// Returns the errors of rmdir(2): `DirectoryNotEmpty` if something is in it.
 ///
 /// # Panics
 ///
@@ -196,7 +197,7 @@ pub fn remove_dir<P: AsRef<Path>>(path: P) -> Operation<(), P> {
 ///
 /// # Errors
 ///
-/// Those of opendir(3), unlink(2) and rmdir(2). What was removed before it failed is gone.
+/// Returns the errors of opendir(3), unlink(2) and rmdir(2). Entries that were removed before the failure are gone.
 ///
 /// # Panics
 ///

@@ -1,7 +1,7 @@
 //! `File`: an open file.
 //!
-//! What it does with its position (read, write, seek) is in `stream`; the futures of that are in `call`; `open` is what
-//! it shares with the jobs that work on it. The operations below and those in `inode` have no part in the position, so
+//! The operations at its position (read, write, seek) are in `stream`, and their futures in `call`; `open` is the part
+//! that it shares with the jobs that work on it. The operations below and those in `inode` do not use the position, so
 //! they take `&self`.
 
 use std::fmt;
@@ -48,23 +48,24 @@ use stream::Stream;
 ///
 /// # What is read
 ///
-/// Up to 256 KiB at once come without a hop if they are cached, on local file systems of Linux. The position moves when
-/// a read is ready: one that was dropped before has taken nothing. What it had fetched goes to the next read, if that
-/// is at the same position (the end of the file does so only if it still is the end); from a fifo or a terminal, where
-/// bytes can't be put back, it does in any case.
+/// On local file systems of Linux, up to 256 KiB at once are read without a hop if they are cached. The position moves
+/// when a read is ready: a read that was dropped before has taken nothing. The bytes that it had fetched go to the next
+/// read if that is at the same position (an end of the file only if it is still the end). From a fifo or a terminal,
+/// where bytes can't be put back, they always go to the next read.
 ///
-/// Of a file whose bytes the kernel makes as they are read, as most of procfs, it goes to the next read too, unless the
-/// position has been moved back meanwhile; and a seek or a write of this `File` begins before it. But clones and child
-/// processes do not see it: the position that they share is behind it.
+/// If the kernel makes a file's bytes as they are read, as for most of procfs, they go to the next read too, unless the
+/// position has been moved back since. A seek or a write of this `File` begins before these bytes. But clones and child
+/// processes do not see them: the shared position is already behind them.
 ///
 /// # Who else has it open
 ///
 /// The position is that of the kernel, so it is shared with [clones](File::try_clone) and with child processes that
 /// inherited the file. Clones that read at the same time get different bytes; which clone gets which is undefined.
 ///
-/// Operations of another process, or of a clone that the standard library made, are not known here. While one of them
-/// reads or writes, the kernel may make a read or seek of this `File` wait for it, on a thread that runs tasks. If one
-/// of them moves the position in the middle of a read here, that read may read elsewhere, or move the position back.
+/// This `File` does not know of operations of another process, or of a clone that the standard library made. While such
+/// an operation reads or writes, the kernel may make a read or seek of this `File` wait for it, on a thread that runs
+/// tasks. If such an operation moves the position during a read of this `File`, the read may read at another place, or
+/// move the position back.
 ///
 /// # Examples
 ///
@@ -101,7 +102,7 @@ impl File {
     ///
     /// # Errors
     ///
-    /// Those of open(2).
+    /// Returns the errors of open(2).
     ///
     /// # Panics
     ///
@@ -123,7 +124,7 @@ impl File {
     ///
     /// # Errors
     ///
-    /// Those of open(2).
+    /// Returns the errors of open(2).
     ///
     /// # Panics
     ///
@@ -157,7 +158,7 @@ impl File {
     ///
     /// # Errors
     ///
-    /// Those of open(2): `AlreadyExists` also for a link to nothing.
+    /// Returns the errors of open(2): `AlreadyExists` even for a link to nothing.
     ///
     /// # Panics
     ///
@@ -215,12 +216,12 @@ impl File {
 
     /// Becomes a file of the standard library, at the same position.
     ///
-    /// Waits for operations whose future was dropped before they were ready, and for those that were made and not
-    /// polled yet: a task that holds such a future (of [`metadata`](File::metadata), say) and awaits this first waits
-    /// for ever.
+    /// Waits for operations whose future was dropped before they were ready, and for operations that were made and not
+    /// polled yet. So a task that holds such a future (of [`metadata`](File::metadata), say) and awaits this first
+    /// waits forever.
     ///
-    /// What a dropped read has taken from a fifo or a terminal is lost; [`try_into_std`](File::try_into_std) refuses
-    /// then.
+    /// Bytes that a dropped read has taken from a fifo or a terminal are lost; [`try_into_std`](File::try_into_std)
+    /// refuses in this case.
     ///
     /// # Examples
     ///
@@ -254,7 +255,7 @@ impl File {
         }
     }
 
-    /// As [`into_std`](File::into_std), if there is nothing to wait for.
+    /// Converts the file like [`into_std`](File::into_std), if there is nothing to wait for.
     ///
     /// # Examples
     ///
@@ -272,7 +273,7 @@ impl File {
     ///
     /// # Panics
     ///
-    /// As [`into_std`](File::into_std).
+    /// Panics in the same cases as [`into_std`](File::into_std).
     pub fn try_into_std(self) -> Result<StdFile, File> {
         if !self.stream.is_at_rest() {
             return Err(self);
@@ -298,7 +299,7 @@ impl File {
     ///
     /// # Errors
     ///
-    /// Those of fcntl(2) with `F_DUPFD_CLOEXEC`: that no more files can be opened.
+    /// Returns the errors of fcntl(2) with `F_DUPFD_CLOEXEC`: no more files can be opened.
     ///
     /// # Panics
     ///
@@ -317,7 +318,7 @@ impl File {
         failed(verb, &*self.open)(kind.into())
     }
 
-    /// What an operation on this file begins with.
+    /// Returns the parts that every operation on this file needs.
     #[track_caller]
     fn part(&self, call: &'static str, verb: &'static str) -> (Lease, About) {
         (Lease::new(&self.open), About::new(call, verb, self.open.path()).of_open(calls::number(self.open.std())))

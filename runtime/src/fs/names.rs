@@ -22,7 +22,7 @@ use super::sys::Links;
 ///
 /// # Errors
 ///
-/// Those of stat(2); `NotFound` also for a link to nothing.
+/// Returns the errors of stat(2): `NotFound` even for a link to nothing.
 ///
 /// # Panics
 ///
@@ -41,7 +41,7 @@ pub fn metadata<P: AsRef<Path>>(path: P) -> Operation<Metadata, P> {
     .keeping(path)
 }
 
-/// As [`metadata`], but of a link itself, not of the file that it points to (lstat(2)).
+/// Returns the metadata of a link itself, not of the file that it points to (lstat(2)).
 ///
 /// # Examples
 ///
@@ -57,7 +57,7 @@ pub fn metadata<P: AsRef<Path>>(path: P) -> Operation<Metadata, P> {
 ///
 /// # Errors
 ///
-/// Those of lstat(2).
+/// Returns the errors of lstat(2).
 ///
 /// # Panics
 ///
@@ -76,7 +76,7 @@ pub fn symlink_metadata<P: AsRef<Path>>(path: P) -> Operation<Metadata, P> {
     .keeping(path)
 }
 
-/// Whether there is something at `path`. A link to nothing is nothing.
+/// Returns `true` if `path` exists. A link to nothing does not exist.
 ///
 /// # Examples
 ///
@@ -121,7 +121,7 @@ pub fn try_exists<P: AsRef<Path>>(path: P) -> Operation<bool, P> {
 ///
 /// # Errors
 ///
-/// Those of realpath(3): all of the path must be there.
+/// Returns the errors of realpath(3): all of the path must exist.
 ///
 /// # Panics
 ///
@@ -136,7 +136,7 @@ pub fn canonicalize<P: AsRef<Path>>(path: P) -> Operation<PathBuf, P> {
     Operation::hop(about, |about| fs::canonicalize(&about.path)).keeping(path)
 }
 
-/// What the link at `path` points to (readlink(2)).
+/// Returns the target of the link at `path` (readlink(2)).
 ///
 /// # Examples
 ///
@@ -152,7 +152,7 @@ pub fn canonicalize<P: AsRef<Path>>(path: P) -> Operation<PathBuf, P> {
 ///
 /// # Errors
 ///
-/// Those of readlink(2); `InvalidInput` if it is no link.
+/// Returns the errors of readlink(2), and `InvalidInput` if it is not a link.
 ///
 /// # Panics
 ///
@@ -186,7 +186,7 @@ pub fn read_link<P: AsRef<Path>>(path: P) -> Operation<PathBuf, P> {
 ///
 /// # Errors
 ///
-/// Those of rename(2); `CrossesDevices` if the two are on different file systems.
+/// Returns the errors of rename(2), and `CrossesDevices` if the two are on different file systems.
 ///
 /// # Panics
 ///
@@ -220,7 +220,7 @@ pub fn rename<P: AsRef<Path>, Q: AsRef<Path>>(from: P, to: Q) -> Operation<(), (
 ///
 /// # Errors
 ///
-/// Those of link(2); `AlreadyExists` if there is something at `link`.
+/// Returns the errors of link(2), and `AlreadyExists` if `link` exists.
 ///
 /// # Panics
 ///
@@ -252,7 +252,7 @@ pub fn hard_link<P: AsRef<Path>, Q: AsRef<Path>>(original: P, link: Q) -> Operat
 ///
 /// # Errors
 ///
-/// Those of symlink(2); `AlreadyExists` if there is something at `link`.
+/// Returns the errors of symlink(2), and `AlreadyExists` if `link` exists.
 ///
 /// # Panics
 ///
@@ -268,7 +268,9 @@ pub fn symlink<P: AsRef<Path>, Q: AsRef<Path>>(original: P, link: Q) -> Operatio
     Operation::hop(about, move |about| fs::symlink(&about.path, new)).keeping((original, link))
 }
 
-/// Removes a name of a file; with the last name, and when nobody has it open any more, the file (unlink(2)).
+/// Removes a name of a file (unlink(2)).
+///
+/// The file itself is removed when its last name is gone and it is no longer open anywhere.
 ///
 /// # Examples
 ///
@@ -284,7 +286,7 @@ pub fn symlink<P: AsRef<Path>, Q: AsRef<Path>>(original: P, link: Q) -> Operatio
 ///
 /// # Errors
 ///
-/// Those of unlink(2); for a directory there is [`remove_dir`](super::remove_dir).
+/// Returns the errors of unlink(2). For a directory use [`remove_dir`](super::remove_dir).
 ///
 /// # Panics
 ///
@@ -318,7 +320,7 @@ pub fn remove_file<P: AsRef<Path>>(path: P) -> Operation<(), P> {
 ///
 /// # Errors
 ///
-/// Those of chmod(2).
+/// Returns the errors of chmod(2).
 ///
 /// # Panics
 ///

@@ -204,7 +204,7 @@ pub(super) fn pool(call: &str, location: &Location<'_>) -> Arc<Shared> {
 ///
 /// # Panics
 ///
-/// As [`pool`].
+/// Panics in the same cases as [`pool`].
 pub(super) fn need_runtime(call: &str, location: &Location<'_>) {
     if context::with_shared(|_| ()).is_none() {
         refuse(call, location);

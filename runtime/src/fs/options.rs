@@ -8,7 +8,7 @@ use super::File;
 use super::calls::{self, now};
 use super::operation::{About, Operation, Step};
 
-/// How a file is opened: to read, to write, to be created.
+/// Options for opening a file: for reading, for writing, and whether it is created.
 ///
 /// A file that is opened to be read only, on a local file system and with its name cached, is opened without a hop.
 ///
@@ -43,7 +43,7 @@ impl OpenOptions {
         OpenOptions { options: calls::OpenOptions::new(), reads: false, flags: 0, is_special: false }
     }
 
-    /// Whether the file can be read.
+    /// Sets whether the file can be read.
     ///
     /// # Examples
     ///
@@ -54,7 +54,7 @@ impl OpenOptions {
         self
     }
 
-    /// Whether the file can be written to, from its beginning and over its content.
+    /// Sets whether the file can be written to, from its beginning and over its content.
     ///
     /// # Examples
     ///
@@ -64,7 +64,7 @@ impl OpenOptions {
         self
     }
 
-    /// Whether everything is written at the end of the file, wherever that is by then (`O_APPEND` in open(2)).
+    /// Sets whether each write goes to the end that the file has at that moment (`O_APPEND` in open(2)).
     ///
     /// # Examples
     ///
@@ -74,7 +74,7 @@ impl OpenOptions {
         self
     }
 
-    /// Whether the content is removed. Needs [`write`](OpenOptions::write).
+    /// Sets whether the content is removed. Requires [`write`](OpenOptions::write).
     ///
     /// # Examples
     ///
@@ -94,7 +94,7 @@ impl OpenOptions {
         self
     }
 
-    /// Whether the file is created if it is not there. Needs [`write`](OpenOptions::write) or
+    /// Sets whether the file is created if it does not exist. Requires [`write`](OpenOptions::write) or
     /// [`append`](OpenOptions::append).
     ///
     /// # Examples
@@ -105,11 +105,12 @@ impl OpenOptions {
         self
     }
 
-    /// Whether the file must not be there, and is created (`O_EXCL` in open(2)). A link is something that is there.
+    /// Sets whether the file must be created, and must not exist before (`O_EXCL` in open(2)). A link counts as
+    /// existing.
     ///
     /// # Examples
     ///
-    /// As with [`File::create_new`](super::File::create_new).
+    /// See [`File::create_new`](super::File::create_new).
     pub fn create_new(&mut self, create_new: bool) -> &mut OpenOptions {
         self.special(create_new).create_new(create_new);
         self
@@ -160,7 +161,7 @@ impl OpenOptions {
     ///
     /// # Errors
     ///
-    /// Those of open(2); `InvalidInput` for options that contradict each other.
+    /// Returns the errors of open(2), and `InvalidInput` for options that contradict each other.
     ///
     /// # Panics
     ///

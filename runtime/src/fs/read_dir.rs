@@ -1,7 +1,7 @@
 //! `ReadDir`: the entries of a directory, many to a hop.
 //!
-//! The directory's stream goes to a thread of the pool, and comes back with up to `BATCH` entries. It comes back also
-//! if nobody waits: then the next call finds it.
+//! The directory's stream goes to a thread of the pool, and comes back with up to `BATCH` entries. It comes back even
+//! if no future waits: then the next call finds it.
 //!
 //! Rejected: all entries at once. A directory of a million files would take seconds and memory that most loops don't
 //! need.
@@ -48,7 +48,7 @@ const NEXT_ENTRY: &str = "mini::fs::ReadDir::next_entry";
 ///
 /// # Errors
 ///
-/// Those of opendir(3).
+/// Returns the errors of opendir(3).
 ///
 /// # Panics
 ///
@@ -70,7 +70,7 @@ pub fn read_dir<P: AsRef<Path>>(path: P) -> Operation<ReadDir, P> {
 
 /// The entries of a directory, in no order, without `.` and `..`; made by [`read_dir`].
 ///
-/// What is created or removed while it is read may be among the entries or not (readdir(3)).
+/// A file that is created or removed during the reading may or may not be among the entries (readdir(3)).
 ///
 /// # Examples
 ///
@@ -134,7 +134,7 @@ impl ReadDir {
     ///
     /// # Errors
     ///
-    /// Those of readdir(3). Reading goes on after them where the system lets it.
+    /// Returns the errors of readdir(3). Reading continues after an error if the system permits.
     ///
     /// # Panics
     ///
@@ -148,7 +148,7 @@ impl ReadDir {
         NextEntry { dir: self, location: Location::caller() }
     }
 
-    /// As [`next_entry`](ReadDir::next_entry), as a function to poll.
+    /// Polls for the next entry; see [`next_entry`](ReadDir::next_entry).
     ///
     /// # Examples
     ///
@@ -161,11 +161,11 @@ impl ReadDir {
     ///
     /// # Errors
     ///
-    /// As [`next_entry`](ReadDir::next_entry).
+    /// Returns the errors of [`next_entry`](ReadDir::next_entry).
     ///
     /// # Panics
     ///
-    /// As [`next_entry`](ReadDir::next_entry).
+    /// Panics in the same cases as [`next_entry`](ReadDir::next_entry).
     #[track_caller]
     pub fn poll_next_entry(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<DirEntry>>> {
         self.poll_next(cx, Location::caller())
@@ -258,8 +258,8 @@ impl DirEntry {
         self.entry.ino()
     }
 
-    /// What kind of a thing it is; links are not followed. Most file systems say so with the name: then it takes no
-    /// hop.
+    /// Returns the type of the entry; links are not followed. Most file systems return the type with the name; then it
+    /// takes no hop.
     ///
     /// # Examples
     ///
@@ -275,7 +275,7 @@ impl DirEntry {
     ///
     /// # Errors
     ///
-    /// Those of lstat(2), if it has to be asked for.
+    /// Returns the errors of lstat(2), if that call is needed.
     ///
     /// # Panics
     ///
@@ -308,7 +308,7 @@ impl DirEntry {
     ///
     /// # Errors
     ///
-    /// Those of fstatat(2).
+    /// Returns the errors of fstatat(2).
     ///
     /// # Panics
     ///

@@ -10,7 +10,7 @@ use super::sys;
 /// Reads the whole content of a file.
 ///
 /// Cached files of up to 256 KiB are read without a hop. Files without a size, as in /proc, and files that grow or
-/// shrink meanwhile are read until their end.
+/// shrink during the read are read until their end.
 ///
 /// # Examples
 ///
@@ -23,7 +23,8 @@ use super::sys;
 ///
 /// # Errors
 ///
-/// Those of open(2) and read(2); that there is not enough memory for the content. See also [`fs`](super).
+/// Returns the errors of open(2) and read(2), and an error if there is not enough memory for the content. See also
+/// [`fs`](super).
 ///
 /// # Panics
 ///
@@ -50,7 +51,7 @@ pub fn read<P: AsRef<Path>>(path: P) -> Operation<Vec<u8>, P> {
 ///
 /// # Errors
 ///
-/// As [`read`]; `InvalidData` if the content is not UTF-8.
+/// Returns the errors of [`read`], and `InvalidData` if the content is not UTF-8.
 ///
 /// # Panics
 ///
@@ -81,7 +82,7 @@ pub fn read_to_string<P: AsRef<Path>>(path: P) -> Operation<String, P> {
 ///
 /// # Errors
 ///
-/// Those of open(2) and write(2). The file may then have a part of the content.
+/// Returns the errors of open(2) and write(2). The file may then have a part of the content.
 ///
 /// # Panics
 ///
@@ -97,9 +98,9 @@ pub fn write<P: AsRef<Path>, C: AsRef<[u8]>>(path: P, contents: C) -> Operation<
     Operation::hop(about, move |about| fs::write(&about.path, contents)).keeping(path)
 }
 
-/// Copies the content and the permissions of a file to another, which is replaced if it is there.
+/// Copies the content and the permissions of a file to another, which is replaced if it exists.
 ///
-/// Returns the number of bytes. The kernel moves them where it can, as [`std::fs::copy`] says.
+/// Returns the number of bytes. The kernel copies them if it can; see [`std::fs::copy`].
 ///
 /// # Examples
 ///
@@ -114,7 +115,8 @@ pub fn write<P: AsRef<Path>, C: AsRef<[u8]>>(path: P, contents: C) -> Operation<
 ///
 /// # Errors
 ///
-/// Those of open(2), read(2) and write(2), for either file; `InvalidInput` if `from` is no ordinary file.
+/// Returns the errors of open(2), read(2) and write(2), for either file, and `InvalidInput` if `from` is not an
+/// ordinary file.
 ///
 /// # Panics
 ///

@@ -124,9 +124,9 @@ impl Child {
     /// Waits for the end of the process. Closes [`stdin`](Child#structfield.stdin) first, so that a child that reads to
     /// the end of its input does not wait for us.
     ///
-    /// Only the process itself counts: processes that it has started may go on, and hold its pipes open. The output is
-    /// not read meanwhile, so a child that writes more than a pipe holds (64 KiB on Linux, pipe(7)) waits for a reader;
-    /// see [`wait_with_output`](Child::wait_with_output).
+    /// Only the process itself counts: processes that it has started may keep running, and hold its pipes open. The
+    /// output is not read during the wait, so a child that writes more than a pipe holds (64 KiB on Linux, pipe(7))
+    /// waits for a reader; see [`wait_with_output`](Child::wait_with_output).
     ///
     /// The status is kept: each later wait returns it again.
     ///
@@ -136,9 +136,9 @@ impl Child {
     ///
     /// # Errors
     ///
-    /// Those of waitpid(2): `ECHILD` (see [`raw_os_error`](crate::io::raw_os_error)) if other code has reaped the
-    /// child, or if the program ignores SIGCHLD. That the runtime has shut down; the wait can be made again in another
-    /// runtime.
+    /// Returns the errors of waitpid(2): `ECHILD` (see [`raw_os_error`](crate::io::raw_os_error)) if other code has
+    /// reaped the child, or if the program ignores SIGCHLD. Returns an error if the runtime has shut down; the wait can
+    /// be repeated in another runtime.
     ///
     /// # Panics
     ///
@@ -224,11 +224,11 @@ impl Child {
     ///
     /// # Errors
     ///
-    /// Those of [`start_kill`](Child::start_kill) and [`wait`](Child::wait).
+    /// Returns the errors of [`start_kill`](Child::start_kill) and [`wait`](Child::wait).
     ///
     /// # Panics
     ///
-    /// As [`wait`](Child::wait).
+    /// Panics in the same cases as [`wait`](Child::wait).
     ///
     /// # Cancel safety
     ///
@@ -244,11 +244,11 @@ impl Child {
         }
     }
 
-    /// Waits for the end of the process, and meanwhile reads its output to the end. Closes `stdin` first.
+    /// Waits for the end of the process and reads its output to the end. Closes `stdin` first.
     ///
     /// An output that was not piped is empty in the result. The output ends when the last process that can write to it
-    /// has closed it: a grandchild that has inherited the pipe and goes on (a daemon, say) holds this up, where
-    /// [`wait`](Child::wait) would return.
+    /// has closed it: a grandchild that has inherited the pipe and keeps running (a daemon, say) delays this call,
+    /// where [`wait`](Child::wait) would return.
     ///
     /// # Examples
     ///
@@ -266,11 +266,11 @@ impl Child {
     ///
     /// # Errors
     ///
-    /// Those of [`wait`](Child::wait) and of read(2). The child is dropped then.
+    /// Returns the errors of [`wait`](Child::wait) and of read(2). The child is dropped then.
     ///
     /// # Panics
     ///
-    /// As [`wait`](Child::wait).
+    /// Panics in the same cases as [`wait`](Child::wait).
     ///
     /// # Cancel safety
     ///

@@ -20,9 +20,8 @@ use slack::Slack;
 
 /// Describes a process, and starts it as often as you like.
 ///
-/// Every process that mini starts inherits standard input, output and error unless something else is said here
-/// ([`output`](Command::output) says something else). All other descriptors of mini and of the standard library are
-/// closed in it.
+/// By default, every process that mini starts inherits standard input, output and error ([`output`](Command::output)
+/// has other defaults). All other descriptors of mini and of the standard library are closed in it.
 ///
 /// # Examples
 ///
@@ -135,8 +134,8 @@ impl Command {
         self
     }
 
-    /// Sets the directory that the process starts in. Where a relative path to the program begins is then up to the
-    /// system.
+    /// Sets the directory that the process starts in. The system decides whether a relative path to the program is
+    /// relative to that directory.
     ///
     /// # Examples
     ///
@@ -181,10 +180,11 @@ impl Command {
         self
     }
 
-    /// Whether to kill a process whose [`Child`] is dropped before its status is known. By default it goes on.
+    /// Sets whether to kill a process whose [`Child`] is dropped before its status is known. By default the process
+    /// keeps running.
     ///
-    /// A killed process is reaped in the background; if kill(2) fails, that is said on standard error. Processes that
-    /// it has started itself go on: see [`process_group`](Command::process_group).
+    /// A killed process is reaped in the background; a failure of kill(2) is reported on standard error. Processes that
+    /// the killed process has started keep running: see [`process_group`](Command::process_group).
     ///
     /// # Examples
     ///
@@ -204,7 +204,7 @@ impl Command {
         self
     }
 
-    /// What [`kill_on_drop`](Command::kill_on_drop) was set to.
+    /// Returns the value set by [`kill_on_drop`](Command::kill_on_drop).
     ///
     /// # Examples
     ///
@@ -303,11 +303,11 @@ impl Command {
     ///
     /// # Errors
     ///
-    /// Those of [`spawn`](Command::spawn) and [`Child::wait`].
+    /// Returns the errors of [`spawn`](Command::spawn) and [`Child::wait`].
     ///
     /// # Panics
     ///
-    /// As [`Child::wait`].
+    /// Panics in the same cases as [`Child::wait`].
     ///
     /// # Cancel safety
     ///
@@ -334,11 +334,11 @@ impl Command {
     ///
     /// # Errors
     ///
-    /// Those of [`spawn`](Command::spawn) and [`Child::wait_with_output`].
+    /// Returns the errors of [`spawn`](Command::spawn) and [`Child::wait_with_output`].
     ///
     /// # Panics
     ///
-    /// As [`Child::wait`].
+    /// Panics in the same cases as [`Child::wait`].
     ///
     /// # Cancel safety
     ///
@@ -364,11 +364,11 @@ impl Command {
         &self.std
     }
 
-    /// As [`as_std`](Command::as_std), to change it: for settings that this type has no method for.
+    /// Borrows the command of the standard library mutably, for settings that this type has no method for.
     ///
     /// # Examples
     ///
-    /// As with [`as_std`](Command::as_std).
+    /// See [`as_std`](Command::as_std).
     pub fn as_std_mut(&mut self) -> &mut process::Command {
         &mut self.std
     }
@@ -377,7 +377,7 @@ impl Command {
     ///
     /// # Examples
     ///
-    /// As with [`as_std`](Command::as_std).
+    /// See [`as_std`](Command::as_std).
     pub fn into_std(self) -> process::Command {
         self.std
     }

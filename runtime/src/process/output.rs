@@ -130,7 +130,7 @@ impl<K: OutputKind> ChildOutput<K> {
     ///
     /// # Errors
     ///
-    /// Those of read(2); that the runtime has shut down.
+    /// Returns the errors of read(2), and an error if the runtime has shut down.
     ///
     /// # Panics
     ///
@@ -152,12 +152,12 @@ impl<K: OutputKind> ChildOutput<K> {
     ///
     /// # Errors
     ///
-    /// `UnexpectedEof` if the output ends before; otherwise as [`read`](ChildOutput::read). How much was read is
-    /// unknown then.
+    /// Returns the errors of [`read`](ChildOutput::read), and `UnexpectedEof` if the output ends first. The number of
+    /// bytes read is unknown then.
     ///
     /// # Panics
     ///
-    /// As [`read`](ChildOutput::read).
+    /// Panics in the same cases as [`read`](ChildOutput::read).
     ///
     /// # Cancel safety
     ///
@@ -187,11 +187,11 @@ impl<K: OutputKind> ChildOutput<K> {
     ///
     /// # Errors
     ///
-    /// As [`read`](ChildOutput::read). The bytes that were read before are in `buf`.
+    /// Returns the errors of [`read`](ChildOutput::read). `buf` has the bytes that were read before.
     ///
     /// # Panics
     ///
-    /// As [`read`](ChildOutput::read).
+    /// Panics in the same cases as [`read`](ChildOutput::read).
     ///
     /// # Cancel safety
     ///

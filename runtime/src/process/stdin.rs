@@ -74,7 +74,8 @@ impl ChildStdin {
     ///
     /// # Errors
     ///
-    /// Those of write(2): `BrokenPipe` if nobody reads any more. That the runtime has shut down.
+    /// Returns the errors of write(2) (`BrokenPipe`: the reading end is closed), and an error if the runtime has shut
+    /// down.
     ///
     /// # Panics
     ///
@@ -99,11 +100,11 @@ impl ChildStdin {
     ///
     /// # Errors
     ///
-    /// As [`write`](ChildStdin::write). How much was written is unknown then.
+    /// Returns the errors of [`write`](ChildStdin::write). The number of bytes written is unknown then.
     ///
     /// # Panics
     ///
-    /// As [`write`](ChildStdin::write).
+    /// Panics in the same cases as [`write`](ChildStdin::write).
     ///
     /// # Cancel safety
     ///

@@ -211,7 +211,7 @@ impl Handle {
     ///
     /// # Panics
     ///
-    /// As [`Runtime::block_on`](crate::runtime::Runtime::block_on).
+    /// Panics in the same cases as [`Runtime::block_on`](crate::runtime::Runtime::block_on).
     #[track_caller]
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         boxed!(Box::pin, future: F => block_on(&self.shared, future))
@@ -225,7 +225,7 @@ impl Handle {
     ///
     /// # Panics
     ///
-    /// As [`Runtime::enter`](crate::runtime::Runtime::enter).
+    /// Panics in the same cases as [`Runtime::enter`](crate::runtime::Runtime::enter).
     #[track_caller]
     pub fn enter(&self) -> EnterGuard<'_> {
         EnterGuard { _guard: self.shared.enter(), _handle: PhantomData }

@@ -239,7 +239,7 @@ impl Signal {
     ///
     /// # Panics
     ///
-    /// As [`recv`](Signal::recv).
+    /// Panics in the same cases as [`recv`](Signal::recv).
     #[track_caller]
     pub fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<Option<()>> {
         const SITE: &Site = &Site { owner: "Signal", method: "poll_recv", kind: IoKind::Signal };

@@ -154,7 +154,7 @@ impl Current {
     ///
     /// # Panics
     ///
-    /// As [`crash`](Self::crash).
+    /// Panics in the same cases as [`crash`](Self::crash).
     #[track_caller]
     pub fn power_off(&self, names: impl Names) {
         self.take_down(names, "power-off", false);

@@ -289,7 +289,7 @@ impl Link {
     ///
     /// # Panics
     ///
-    /// As [`Current::latency`].
+    /// Panics in the same cases as [`Current::latency`].
     #[track_caller]
     pub fn latency(self, range: Range<Duration>) -> Self {
         self.change(set_latency(range))
@@ -303,7 +303,7 @@ impl Link {
     ///
     /// # Panics
     ///
-    /// As [`Current::loss`].
+    /// Panics in the same cases as [`Current::loss`].
     #[track_caller]
     pub fn loss(self, probability: f64) -> Self {
         sites::check(probability);
@@ -318,7 +318,7 @@ impl Link {
     ///
     /// # Panics
     ///
-    /// As [`Current::duplication`].
+    /// Panics in the same cases as [`Current::duplication`].
     #[track_caller]
     pub fn duplication(self, probability: f64) -> Self {
         sites::check(probability);

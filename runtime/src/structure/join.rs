@@ -353,7 +353,7 @@ macro_rules! join {
 ///
 /// # Cancel safety
 ///
-/// As [`join!`](crate::join).
+/// As cancel safe as [`join!`](crate::join).
 #[macro_export]
 macro_rules! try_join {
     ($($branches:tt)*) => { $crate::__join!(@branches identity none [] () [$crate::structure::Empty] $($branches)*) };

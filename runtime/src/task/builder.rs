@@ -110,7 +110,7 @@ impl Builder {
     ///
     /// # Panics
     ///
-    /// As [`mini::spawn_local`](crate::spawn_local), at the caller's line.
+    /// Panics in the same cases as [`mini::spawn_local`](crate::spawn_local), at the caller's line.
     #[track_caller]
     pub fn spawn_local<F>(self, future: F) -> JoinHandle<F::Output>
     where

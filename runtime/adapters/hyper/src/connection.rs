@@ -31,10 +31,10 @@ const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 /// Serves one connection, HTTP/1 or HTTP/2 as its first bytes say, to its end; once `stop` is ready, without new
 /// requests. Upgrades (`hyper::upgrade`) work.
 ///
-/// A client of HTTP/2 that has sent a request may leave at any time. It says so and closes (RFC 9113, section 6.8);
-/// whether the server's own last word still reaches it is chance. Requests that it abandons end with an error of their
-/// own. A connection of HTTP/1 is its request: if it breaks off, that is an error. Between two requests it ends in
-/// order, whether the client closes it or is silent for longer than [`Limits::idle`].
+/// An HTTP/2 client that has sent a request may leave at any time. It announces this and closes (RFC 9113, section
+/// 6.8), and may not receive the server's last frame. Requests that it abandons end with an error of their own. An
+/// HTTP/1 connection that breaks off during a request is an error. Between two requests it ends in order, whether the
+/// client closes it or is silent for longer than [`Limits::idle`].
 ///
 /// A client of HTTP/1 may close its side of the connection once it has sent its request, as `nc -N` does: it gets the
 /// answer. A client that is gone looks the same until something is written to it. So its request is not cancelled, and an
@@ -60,8 +60,8 @@ const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 ///
 /// # Errors
 ///
-/// What hyper finds wrong with the client or the network, and `TimedOut` for a client that has asked for nothing, has
-/// stopped in the middle of a head, or takes nothing.
+/// Returns hyper's errors for the client or the network. Returns `TimedOut` for a client that has sent no request, has
+/// stopped in the middle of a head, or takes none of the data sent to it.
 ///
 /// # Panics
 ///

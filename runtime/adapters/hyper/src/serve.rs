@@ -26,8 +26,8 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// Serves HTTP/1 and HTTP/2 on all connections of `listener`, each in a task of its own, when it is awaited.
 ///
-/// `service` is one of hyper (`hyper::service::service_fn`) or of tower, such as axum's `Router`; it is cloned for each
-/// connection. Accepting goes on where there are too many open files ([`next_connection`]).
+/// `service` is a service of hyper (`hyper::service::service_fn`) or of tower, such as axum's `Router`; it is cloned
+/// for each connection. Accepting survives too many open files ([`next_connection`]).
 ///
 /// # Examples
 ///
@@ -51,8 +51,7 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 ///
-/// The output is an error only if accepting fails for good. What goes wrong on a connection is counted in the
-/// [`Report`].
+/// The output is an error only if accepting fails permanently. Failures of a connection are counted in the [`Report`].
 ///
 /// # Panics
 ///
@@ -144,9 +143,9 @@ impl<L, S, Stop, Shake> Serve<L, S, Stop, Shake> {
         Serve { listener, service, limits, on_error, stop, handshake }
     }
 
-    /// Has a function called for each connection that fails, with the address of its peer and the error:
-    /// to log it, or to count what kind it is. A handler that panics is none of them; that is told as a panic of any
-    /// task is.
+    /// Calls `hook` for each connection that fails, with the address of its peer and the error, for example to log it
+    /// or to count errors by kind. A panic of a handler does not count as such a failure; it is reported like the panic
+    /// of any task.
     ///
     /// # Examples
     ///

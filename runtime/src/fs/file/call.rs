@@ -18,7 +18,7 @@ struct FileOp<'a, C> {
     caller: Caller,
 }
 
-/// What the user has called, and where.
+/// The method that the user has called, and the line of the call.
 #[derive(Clone, Copy)]
 pub(super) struct Caller {
     pub(super) call: &'static str,
@@ -81,7 +81,7 @@ impl File {
     ///
     /// # Errors
     ///
-    /// Those of read(2). `Interrupted` is handled and never returned.
+    /// Returns the errors of read(2). `Interrupted` is handled and never returned.
     ///
     /// # Panics
     ///
@@ -103,12 +103,12 @@ impl File {
     ///
     /// # Errors
     ///
-    /// As [`read`](File::read); `UnexpectedEof` if the file ends before, with the bytes before it in the front of
-    /// `buf`.
+    /// Returns the errors of [`read`](File::read), and `UnexpectedEof` if the file ends first; the front of `buf` then
+    /// has the bytes before the end.
     ///
     /// # Panics
     ///
-    /// As [`read`](File::read).
+    /// Panics in the same cases as [`read`](File::read).
     ///
     /// # Cancel safety
     ///
@@ -126,11 +126,12 @@ impl File {
     ///
     /// # Errors
     ///
-    /// As [`read`](File::read); that there is not enough memory. What was read before is in `content`.
+    /// Returns the errors of [`read`](File::read), and an error if there is not enough memory. `content` has the bytes
+    /// that were read before.
     ///
     /// # Panics
     ///
-    /// As [`read`](File::read).
+    /// Panics in the same cases as [`read`](File::read).
     ///
     /// # Cancel safety
     ///
@@ -147,12 +148,12 @@ impl File {
     ///
     /// # Examples
     ///
-    /// As with [`write_all`](File::write_all).
+    /// See [`write_all`](File::write_all).
     ///
     /// # Errors
     ///
-    /// Those of write(2), and that of an earlier write whose future was dropped. `Interrupted` is handled and never
-    /// returned.
+    /// Returns the errors of write(2), and the error of an earlier write whose future was dropped. `Interrupted` is
+    /// handled and never returned.
     ///
     /// # Panics
     ///
@@ -183,11 +184,11 @@ impl File {
     ///
     /// # Errors
     ///
-    /// As [`write`](File::write). A part of `buf` may be written then.
+    /// Returns the errors of [`write`](File::write). A part of `buf` may be written then.
     ///
     /// # Panics
     ///
-    /// As [`write`](File::write).
+    /// Panics in the same cases as [`write`](File::write).
     ///
     /// # Cancel safety
     ///
@@ -214,7 +215,7 @@ impl File {
     ///
     /// # Errors
     ///
-    /// Those of that write.
+    /// Returns the errors of that write.
     ///
     /// # Cancel safety
     ///
@@ -242,7 +243,8 @@ impl File {
     ///
     /// # Errors
     ///
-    /// Those of lseek(2): `InvalidInput` in front of the beginning, `NotSeekable` for a fifo or a terminal.
+    /// Returns the errors of lseek(2): `InvalidInput` for a position before the beginning, `NotSeekable` for a fifo or
+    /// a terminal.
     ///
     /// # Panics
     ///

@@ -1,5 +1,4 @@
-//! What is done to the file itself, whatever position its users have in it: its size, its permissions, what
-//! the disk has.
+//! Operations on the file itself, independent of any position in it: its size, its permissions, its data on the disk.
 
 use std::fs::{Metadata, Permissions};
 use std::io;
@@ -25,7 +24,7 @@ impl File {
     ///
     /// # Errors
     ///
-    /// Those of fstat(2).
+    /// Returns the errors of fstat(2).
     ///
     /// # Panics
     ///
@@ -61,7 +60,7 @@ impl File {
     ///
     /// # Errors
     ///
-    /// Those of ftruncate(2): `InvalidInput` if the file can't be written to.
+    /// Returns the errors of ftruncate(2): `InvalidInput` if the file can't be written to.
     ///
     /// # Panics
     ///
@@ -82,11 +81,11 @@ impl File {
     ///
     /// # Examples
     ///
-    /// As with [`fs::set_permissions`](crate::fs::set_permissions).
+    /// See [`fs::set_permissions`](crate::fs::set_permissions).
     ///
     /// # Errors
     ///
-    /// Those of fchmod(2).
+    /// Returns the errors of fchmod(2).
     ///
     /// # Panics
     ///
@@ -119,8 +118,8 @@ impl File {
     ///
     /// # Errors
     ///
-    /// Those of fsync(2). After an error nobody knows what the disk has; a second call may succeed without having
-    /// written it.
+    /// Returns the errors of fsync(2). After an error the content of the disk is unknown; a second call may succeed
+    /// without having written the data.
     ///
     /// # Panics
     ///
@@ -134,15 +133,16 @@ impl File {
         self.job("mini::fs::File::sync_all", "sync", calls::File::sync_all)
     }
 
-    /// As [`sync_all`](File::sync_all), without the metadata that are not needed to read the content (fdatasync(2)).
+    /// Writes the file's data to the disk, like [`sync_all`](File::sync_all), without metadata that are not needed to
+    /// read the content (fdatasync(2)).
     ///
     /// # Examples
     ///
-    /// As with [`sync_all`](File::sync_all).
+    /// See [`sync_all`](File::sync_all).
     ///
     /// # Errors
     ///
-    /// As [`sync_all`](File::sync_all).
+    /// Returns the errors of [`sync_all`](File::sync_all).
     ///
     /// # Panics
     ///

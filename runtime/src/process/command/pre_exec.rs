@@ -20,9 +20,9 @@ macro_rules! pre_exec_method {
         ///
         /// # Safety
         ///
-        /// As for [`std::os::unix::process::CommandExt::pre_exec`]: the child has one thread and a copy of everything
-        /// else, locks that other threads hold included. So `f` may only do what a signal handler may
-        /// (signal-safety(7)): no allocation, no lock, and nothing of the runtime.
+        /// The requirements are those of [`std::os::unix::process::CommandExt::pre_exec`]: the child has one thread and
+        /// a copy of everything else, including locks that other threads hold. So `f` may only do what a signal handler
+        /// may (signal-safety(7)): no allocation, no lock, and no use of the runtime.
         #[allow(unsafe_code)]
         pub unsafe fn pre_exec<F>(&mut self, f: F) -> &mut Self
         where

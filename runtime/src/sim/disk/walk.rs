@@ -63,7 +63,7 @@ impl Last {
 impl State {
     /// # Errors
     ///
-    /// Those of path_resolution(7): a directory on the way is missing or is none.
+    /// Returns the errors of path_resolution(7): a directory on the way is missing or is none.
     pub(super) fn walk(&self, path: &Path, last: Last) -> io::Result<Place> {
         let path = check(path)?;
         let (mut left, mut links) = (Vec::new(), 0);

@@ -67,7 +67,7 @@ impl<T: 'static> JoinSet<T> {
     ///
     /// # Panics
     ///
-    /// As [`mini::spawn_local`](crate::spawn_local), at the caller's line.
+    /// Panics in the same cases as [`mini::spawn_local`](crate::spawn_local), at the caller's line.
     #[track_caller]
     pub fn spawn_local<F>(&mut self, future: F) -> AbortHandle
     where
