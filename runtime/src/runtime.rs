@@ -54,18 +54,18 @@ pub use phases::Phases;
 ///
 /// # Shutdown
 ///
-/// Dropping a runtime cancels every task: each future is dropped on a worker, and its join handle returns a
-/// [`JoinError`](crate::task::JoinError) that says so. Sockets that outlive the runtime return errors, and timers panic
-/// when they are polled, unless that is in another runtime, where they go on. The drop waits for workers in a long poll
-/// and for blocking jobs, for at most the [grace](Builder::shutdown_grace); then it leaves them behind and says so on
-/// stderr. Inside one of the runtime's own tasks or blocking jobs, it starts all this and waits for nothing.
+/// Dropping a runtime cancels every task: each future is dropped on a worker, and its join handle returns a cancelled
+/// [`JoinError`](crate::task::JoinError). Sockets that outlive the runtime return errors. Timers that outlive it panic
+/// when they are polled, except in another runtime, where they continue. The drop waits for workers in a long poll and
+/// for blocking jobs, for at most the [grace](Builder::shutdown_grace); then it leaves them behind and names them on
+/// stderr. Inside one of the runtime's own tasks or blocking jobs, the drop starts all this and does not wait.
 ///
-/// Blocking jobs that were spawned before the shutdown began run within the grace, also those that still wait for a
+/// Blocking jobs that were spawned before the shutdown began run within the grace, even jobs that still wait for a
 /// thread. Jobs that have not begun when the grace is over are cancelled, and named on stderr. With a grace of zero,
 /// all jobs that have not begun are cancelled. A shutdown that waits for nothing
 /// ([`shutdown_background`](Self::shutdown_background), or a drop inside one of the runtime's own tasks or jobs)
 /// cancels no job: they run in the background as long as the process lives. Jobs that are spawned after the shutdown
-/// began are cancelled at once. An operation on a file is such a job once it was polled, also if the task that awaited
+/// began are cancelled at once. An operation on a file is such a job once it was polled, even if the task that awaited
 /// it is dropped.
 ///
 /// # Fork
@@ -78,10 +78,10 @@ pub use phases::Phases;
 /// another program. A child that returns from a task in which it was forked panics in `block_on`, and is aborted on a
 /// thread of the runtime.
 ///
-/// A new runtime works in a child, also inside the task that has forked it. Sockets of the parent's runtime serve in
-/// it, and the parent's are not affected. Listeners to signals ([`mini::signal`](crate::signal)) of before the fork hear
-/// what is sent to the parent, and are refused in the child. Sleeps and other timers that have waited in the
-/// parent's runtime never end there.
+/// A new runtime works in a child, even inside the task that has forked it. Sockets of the parent's runtime work in the
+/// new runtime, and the parent's are not affected. Listeners to signals ([`mini::signal`](crate::signal)) from before
+/// the fork hear what is sent to the parent, and are refused in the child. Sleeps and other timers that have waited in
+/// the parent's runtime never end in the child.
 ///
 /// A lock that another thread held at the moment of the fork stays locked in the child, such as that of an allocator or
 /// a mutex of the program (see fork(2)). Fork while the threads of a runtime rest, or before it is built. A process
@@ -116,7 +116,7 @@ impl Runtime {
         &self.handle.shared.config
     }
 
-    /// Runs `future` to its end on the calling thread, and other tasks meanwhile.
+    /// Runs `future` to its end on the calling thread, which also runs other tasks until then.
     ///
     /// The thread works as one of the runtime's workers until then. Several threads may call this at once. After the
     /// call, the tasks of a multi-threaded runtime keep running; those of a `current_thread` runtime pause until the
@@ -271,7 +271,7 @@ impl Runtime {
         self.handle.enter()
     }
 
-    /// What the runtime does, in numbers; see [`Metrics`].
+    /// Returns counts of the runtime's activity; see [`Metrics`].
     ///
     /// # Examples
     ///
@@ -288,9 +288,9 @@ impl Runtime {
         self.handle.metrics()
     }
 
-    /// Shuts the runtime down as dropping it does, but waits for at most `grace`, and returns what was left behind or
-    /// cancelled. The same is said on stderr. Worker threads that are at rest have the time to end all the same, up to
-    /// 200 ms.
+    /// Shuts the runtime down as a drop does, but waits for at most `grace`. Returns the tasks and jobs that were left
+    /// behind or cancelled; they are also named on stderr. Idle worker threads always get up to 200 ms to end, whatever
+    /// the grace.
     ///
     /// If one of the runtime's own tasks or blocking jobs calls this, it starts the shutdown, waits for nothing, and
     /// returns nothing.

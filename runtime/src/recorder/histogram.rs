@@ -1,4 +1,4 @@
-//! How often something took how long, in steps of an eighth.
+//! A histogram of durations, in steps of an eighth.
 //!
 //! A worker counts ([`Buckets`]), the user reads ([`Histogram`]). The buckets are log-linear: eight for each power of
 //! two, so a bucket is at most an eighth as wide as what is in it is long, from one tick to 2^64.
@@ -27,7 +27,7 @@ impl Buckets {
         Self { counts: (0..BUCKETS).map(|_| AtomicU64::new(0)).collect(), longest: AtomicU64::new(0) }
     }
 
-    /// Something took so many ticks. Only for the thread that may write.
+    /// Counts a duration in ticks. Only for the thread that may write.
     #[inline]
     pub(super) fn note(&self, ticks: u64) {
         let count = &self.counts[bucket(ticks)];
@@ -52,10 +52,10 @@ fn upper(bucket: usize) -> u64 {
     ((within << shift) - 1).try_into().unwrap_or(u64::MAX)
 }
 
-/// How often something took how long; see [`Metrics::poll_time`](crate::runtime::Metrics::poll_time) and
+/// A histogram of durations; see [`Metrics::poll_time`](crate::runtime::Metrics::poll_time) and
 /// [`Metrics::queue_delay`](crate::runtime::Metrics::queue_delay).
 ///
-/// A copy, as of when it was asked for. What happens meanwhile is in it or not.
+/// It is a copy, made when it was requested. Events during the copying may be missing.
 ///
 /// # Examples
 ///
@@ -99,7 +99,7 @@ impl Histogram {
         self.longest = self.longest.max(buckets.longest.load(Relaxed));
     }
 
-    /// How many there are in all.
+    /// Returns the total number of durations.
     ///
     /// # Examples
     ///

@@ -59,7 +59,8 @@ impl Builder {
         Self::new(false)
     }
 
-    /// Several workers share the tasks. The thread that calls [`Runtime::block_on`] works as one of them.
+    /// Configures a runtime whose workers share the tasks. The thread that calls [`Runtime::block_on`] works as one of
+    /// the workers.
     ///
     /// [`worker_threads`](Self::worker_threads) sets the number of workers; if it is not called, the environment
     /// variable `MINI_WORKER_THREADS` does. The default is one per processor.
@@ -101,9 +102,9 @@ impl Builder {
         self
     }
 
-    /// Whether the environment variable `MINI_TRACE` turns the [flight recorder](Self::flight_recorder) on. If it has
-    /// the path of a file, the trace is written there when the runtime has shut down, or at a panic of the future of a
-    /// `block_on`. The recorder has 1 MiB for each worker unless this builder says otherwise. Off by default;
+    /// Lets the environment variable `MINI_TRACE` turn the [flight recorder](Self::flight_recorder) on. If the variable
+    /// has the path of a file, the trace is written there when the runtime has shut down, or when the future of a
+    /// `block_on` panics. The recorder has 1 MiB per worker unless this builder sets another size. Off by default;
     /// [`#[mini::main]`](crate::main) turns it on.
     ///
     /// A program that ends otherwise ([`std::process::exit`], a signal) leaves an empty file.
@@ -160,8 +161,8 @@ impl<R> Builder<R> {
         Self { config: Config::new(is_multi_thread), workers: None, pins: false, builds: PhantomData }
     }
 
-    /// How many workers a multi-threaded runtime has, the thread in `block_on` included, or how many cores a
-    /// [`PerCore`] has. Threads start when needed.
+    /// Sets the number of workers of a multi-threaded runtime, including the thread in `block_on`, or the number of
+    /// cores of a [`PerCore`]. Threads start on demand.
     ///
     /// # Examples
     ///
@@ -171,12 +172,14 @@ impl<R> Builder<R> {
         self
     }
 
-    /// Prints a [`Dump`](crate::runtime::Dump) of every runtime of the process on stderr when the process gets SIGQUIT
-    /// (`kill -QUIT`, or Ctrl-\ at a terminal), from when this one is built, and the program goes on. Otherwise that
-    /// signal ends the process. Off by default; [`#[mini::main]`](crate::main) turns it on.
+    /// Prints a [`Dump`](crate::runtime::Dump) of every runtime of the process on stderr when the process receives
+    /// SIGQUIT (`kill -QUIT`, or Ctrl-\ at a terminal). The setting takes effect when this runtime is built. The
+    /// program continues after the dump; without this setting the signal ends it. Off by default;
+    /// [`#[mini::main]`](crate::main) turns it on.
     ///
-    /// A thread of its own waits for the signal. If the program listens to SIGQUIT by [`mini::signal`](crate::signal),
-    /// it is left to the program. Does nothing without the features `signal` and `insight`.
+    /// A separate thread waits for the signal. If the program listens to SIGQUIT by [`mini::signal`](crate::signal),
+    /// the program receives the signal and no dump is printed. Does nothing without the features `signal` and
+    /// `insight`.
     ///
     /// # Examples
     ///
@@ -189,24 +192,25 @@ impl<R> Builder<R> {
         self
     }
 
-    /// Whether the program is warned, by a line on stderr, of what it hardly wants:
+    /// Turns warnings on or off: lines on stderr that report likely mistakes. They report:
     ///
-    /// - a poll that has lasted for 100 ms, and a timer that is 50 ms late since its worker is in one poll;
-    /// - a task, or the future of a `block_on`, that waits and that nobody is left to wake; tasks that wait for each
-    ///   other in a circle; a runtime in which nothing has run for five seconds while all threads of the process wait
-    ///   for others;
+    /// - a poll that has lasted for 100 ms, and a timer that is 50 ms late because its worker is in one poll;
+    /// - a task, or the future of a `block_on`, that waits and has no waker left; tasks that wait for each other in a
+    ///   circle; a runtime in which nothing has run for five seconds while all threads of the process wait for others;
     /// - a task that asks to run again, over and over, without waiting.
     ///
-    /// Each is told once for a line of code, and while it lasts; a long poll again if it has lasted twice as long. A
-    /// thread, one in the process, looks twenty times a second, and walks over the tasks once a second; it asks nothing
-    /// of the workers. On by default in debug builds of [`#[mini::main]`](crate::main) and
-    /// [`#[mini::test]`](crate::test), else off. The environment decides before the builder: `MINI_WARN=1` turns
-    /// warnings on, `MINI_WARN=0` off; empty it says nothing. When the future of a `block_on` panics, a dump of the tasks that are left comes
-    /// with it, once, unless there is a hook.
+    /// Each warning is reported once per line of code, while its cause lasts; a long poll again whenever its duration
+    /// has doubled. One thread per process checks twenty times a second, and walks over the tasks once a second; the
+    /// workers do nothing for it.
     ///
-    /// Not every lost task is found, see [`Dump`](crate::runtime::Dump). A poll that takes long since the machine has
-    /// no CPU for it is not told (Linux and Android). Does nothing without the feature `insight`; `MINI_WARN=1` then
-    /// says so.
+    /// Warnings are on by default in debug builds of [`#[mini::main]`](crate::main) and [`#[mini::test]`](crate::test),
+    /// otherwise off. The environment overrides the builder: `MINI_WARN=1` turns warnings on, `MINI_WARN=0` off; an
+    /// empty value has no effect. When the future of a `block_on` panics, a dump of the remaining tasks is printed too,
+    /// once, unless a hook is set.
+    ///
+    /// Not every lost task is found; see [`Dump`](crate::runtime::Dump). A poll that is long only because its thread
+    /// gets no CPU is not reported (Linux and Android). Does nothing without the feature `insight`; `MINI_WARN=1` then
+    /// prints a line about that.
     ///
     /// # Examples
     ///
@@ -219,9 +223,9 @@ impl<R> Builder<R> {
         self
     }
 
-    /// What to do about a warning, in place of a line on stderr. Turns [`warnings`](Self::warnings) on, whatever the
-    /// environment says. The hook is called on the thread that looks, which looks no further meanwhile; a panic in it
-    /// is reported and else ignored.
+    /// Calls `hook` for each warning, in place of a line on stderr. Turns [`warnings`](Self::warnings) on, whatever the
+    /// environment. The checking thread calls the hook and checks nothing else during the call. A panic of the hook is
+    /// reported and otherwise ignored.
     ///
     /// # Examples
     ///
@@ -248,9 +252,9 @@ impl<R> Builder<R> {
         self
     }
 
-    /// Records what each worker does, all the time, in the last `bytes` of memory for each, one more for all other
-    /// threads: polls, wakes, spawns, waits, events, timers, steals, blocking jobs. [`Handle::snapshot`] writes what is
-    /// there, for <https://ui.perfetto.dev>; see the [chapter about traces](crate::guide::trace).
+    /// Records the activity of the workers at all times: polls, wakes, spawns, waits, events, timers, steals, blocking
+    /// jobs. Each worker has a ring buffer of `bytes`; all other threads share one more. [`Handle::snapshot`] writes
+    /// the content, for <https://ui.perfetto.dev>; see the [chapter about traces](crate::guide::trace).
     ///
     /// An event takes 16 bytes, so 1 MiB has the last 65,535 events: a poll and the wake before it are two. `bytes` is
     /// from 1 KiB to 1 GiB, and rounded down to a power of two. Recording takes about 15 ns for each poll and wake, and
@@ -275,10 +279,10 @@ impl<R> Builder<R> {
         self
     }
 
-    /// Whether to count how long polls take, and how long tasks wait for a worker:
+    /// Enables histograms of the duration of polls and of the time that tasks wait for a worker:
     /// [`Metrics::poll_time`](crate::runtime::Metrics::poll_time) and
-    /// [`Metrics::queue_delay`](crate::runtime::Metrics::queue_delay). Off by default; on, it takes about
-    /// 20 ns for each poll, 15 for each wake and spawn, and 8 KiB for each worker.
+    /// [`Metrics::queue_delay`](crate::runtime::Metrics::queue_delay). Off by default. They cost about 20 ns per poll,
+    /// 15 ns per wake and spawn, and 8 KiB per worker.
     ///
     /// # Examples
     ///
@@ -319,9 +323,10 @@ impl<R> Builder<R> {
         self
     }
 
-    /// How many threads [`spawn_blocking`](crate::spawn_blocking) may use at once; more jobs wait. 512 by default.
+    /// Sets the maximum number of threads for [`spawn_blocking`](crate::spawn_blocking); further jobs wait. 512 by
+    /// default.
     ///
-    /// Each core of a [`PerCore`] has so many.
+    /// In a [`PerCore`] this is the number per core.
     ///
     /// # Examples
     ///
@@ -337,7 +342,7 @@ impl<R> Builder<R> {
         self
     }
 
-    /// How long a blocking thread waits for the next job before it ends. 10 s by default.
+    /// Sets the time that a blocking thread waits for the next job before it ends. 10 s by default.
     ///
     /// # Examples
     ///
@@ -351,8 +356,8 @@ impl<R> Builder<R> {
         self
     }
 
-    /// What thread names begin with: `mini` by default, whose workers are `mini-0` and so on, and whose blocking
-    /// threads are `mini-block-0` and so on.
+    /// Sets the prefix of thread names: `mini` by default. Workers are then called `mini-0` and so on, blocking threads
+    /// `mini-block-0` and so on.
     ///
     /// # Examples
     ///
@@ -402,7 +407,8 @@ impl<R> Builder<R> {
         self
     }
 
-    /// How late the kernel may end a worker's wait to save energy (`PR_SET_TIMERSLACK` in prctl(2); Linux only).
+    /// Sets the time by which the kernel may end a worker's wait late to save energy (`PR_SET_TIMERSLACK` in prctl(2);
+    /// Linux only).
     ///
     /// 1 ns by default, where Linux has 50 µs: timers are exact. `None` leaves the threads as they are. The thread
     /// in `block_on` gets its own value back afterwards. The worker that waits for the events of all has a timer of
@@ -421,10 +427,11 @@ impl<R> Builder<R> {
         self
     }
 
-    /// How long dropping the runtime waits for workers in a long poll and for blocking jobs. 1 s by default.
+    /// Sets the time that the drop of the runtime waits for workers in a long poll and for blocking jobs. 1 s by
+    /// default.
     ///
-    /// What has not ended by then is left behind, and blocking jobs that have not begun are cancelled. Both are named
-    /// on stderr.
+    /// Workers and jobs that have not ended by then are left behind, and blocking jobs that have not begun are
+    /// cancelled. Both are named on stderr.
     ///
     /// # Examples
     ///
@@ -442,9 +449,9 @@ impl<R> Builder<R> {
     /// Calls `hook` on each thread that the runtime starts to run tasks or blocking jobs, before it runs any. Not on a
     /// thread that calls `block_on`, which is not the runtime's.
     ///
-    /// The thread is not inside of the runtime yet; its [name](Self::thread_name) tells a worker from a blocking
-    /// thread, which may be given a lower priority, for example. A panic is contained: it is said on stderr, and the
-    /// thread goes on.
+    /// The thread is not inside the runtime yet. Its [name](Self::thread_name) distinguishes a worker from a blocking
+    /// thread, which may get a lower priority, for example. A panic is contained: it is reported on stderr, and the
+    /// thread continues.
     ///
     /// # Examples
     ///
@@ -466,8 +473,8 @@ impl<R> Builder<R> {
         self
     }
 
-    /// Calls `hook` on each thread that the runtime has started, when the thread ends. A shutdown waits for it, within
-    /// its grace. See [`on_thread_start`](Self::on_thread_start), also for panics.
+    /// Calls `hook` on each thread that the runtime has started, when the thread ends. A shutdown waits for the hook,
+    /// within its grace. For panics, see [`on_thread_start`](Self::on_thread_start).
     ///
     /// # Examples
     ///
@@ -512,10 +519,10 @@ impl<R> Builder<R> {
         self
     }
 
-    /// Calls `hook` on a worker after each turn of its loop, with what the turn has done: for a look at where the time
-    /// goes. Turns in which nothing has happened are left out. It runs inside of the runtime, but in no task, and what
-    /// it takes is taken from the tasks: a turn ends after 64 polls at the latest, so with short polls there are
-    /// 100,000 a second. A panic is contained and said on stderr.
+    /// Calls `hook` on a worker after each turn of its loop, with the phases of the turn, to show where the time goes.
+    /// Turns in which nothing has happened are left out. The hook runs inside the runtime but outside any task, and its
+    /// time is lost to the tasks: a turn has at most 64 polls, so with short polls the hook runs 100,000 times a
+    /// second. A panic is contained and reported on stderr.
     ///
     /// A hook that wakes or spawns a task of its own runtime causes the next turn, and so on without end: hand over to
     /// a thread instead.
@@ -534,8 +541,8 @@ impl<R> Builder<R> {
         self
     }
 
-    /// What to do about the panic of a task whose handle was dropped. By default it is printed to stderr, with the
-    /// task's id and where it was spawned.
+    /// Calls `hook` for the panic of a task whose handle was dropped. By default the panic is printed to stderr, with
+    /// the task's id and the line of its spawn.
     ///
     /// # Examples
     ///
@@ -557,13 +564,13 @@ impl<R> Builder<R> {
         self
     }
 
-    /// What to do about a task that ends with an `Err` and whose handle was dropped. By default it is printed to
-    /// stderr, with the task's id and where it was spawned: ten lines a second at most; further errors are only
+    /// Calls `hook` for a task that ends with an `Err` and whose handle was dropped. By default the error is printed to
+    /// stderr, with the task's id and the line of its spawn: at most ten lines a second; further errors are only
     /// counted.
     ///
     /// The text of the error, with its causes, is printed for [`std::io::Error`], `String` and `Box<dyn Error>`, if the
-    /// output is `Result<(), _>`; for other errors the name of the type. Of a task in a [`Group`](crate::task::Group)
-    /// it is the text that the group's report has, and the group is named.
+    /// output is `Result<(), _>`; for other errors, the name of the type. For a task in a
+    /// [`Group`](crate::task::Group), the text is that of the group's report, and the group is named.
     ///
     /// # Examples
     ///

@@ -20,7 +20,7 @@ use crate::scheduler::parker::Parker;
 use crate::scheduler::worker::Worker;
 use crate::task::local::hidden::hide;
 
-/// What one [`turn`](Runtime::turn) has done.
+/// The result of one [`turn`](Runtime::turn).
 ///
 /// # Examples
 ///
@@ -32,7 +32,7 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// How many tasks were polled.
+    /// Returns the number of tasks that were polled.
     ///
     /// # Examples
     ///
@@ -41,7 +41,7 @@ impl Turn {
         self.polls
     }
 
-    /// Whether there is more to run: then the descriptor is readable, and the next turn does not wait.
+    /// Returns `true` if more tasks are ready: the descriptor is then readable, and the next turn does not wait.
     ///
     /// # Examples
     ///
@@ -80,9 +80,9 @@ impl Turn {
 impl Runtime {
     /// Delivers events, runs tasks that are ready, and returns.
     ///
-    /// If nothing is ready, it waits for an event for at most `max_wait` (not at all if that is zero) and runs what
-    /// that wakes. It runs tasks for half a millisecond at most, plus the poll in progress, so that the embedder has
-    /// its turn too. If more is ready by then, [`Turn::has_more`] says so.
+    /// If nothing is ready, it waits for an event for at most `max_wait` (not at all if that is zero) and polls the
+    /// tasks that the event wakes. It polls tasks for at most half a millisecond, plus the poll in progress, so that
+    /// the embedder can do its own work. If more tasks are ready by then, [`Turn::has_more`] returns `true`.
     ///
     /// While another thread is in `block_on`, that thread does the work, and this call waits for its place, for at most
     /// `max_wait`. The descriptor may then be readable for as long as a poll on that thread lasts. Under a

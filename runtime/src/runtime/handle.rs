@@ -34,14 +34,15 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// What the runtime is doing now: its workers, its tasks and where each waits, and which of them wait for each
-    /// other or for nobody. Any thread may call this, also while every worker is stuck. A program of
-    /// [`#[mini::main]`](crate::main) prints it when it gets SIGQUIT.
+    /// Returns a snapshot of the runtime: its workers, its tasks and where each waits, which tasks wait for each other,
+    /// and which tasks nothing can wake. Any thread may call this, even while every worker is stuck. A program with
+    /// [`#[mini::main]`](crate::main) prints it on SIGQUIT.
     ///
-    /// Takes some milliseconds for 100,000 tasks, and at least two while a worker is at work and not known to be stuck. It
-    /// copies a few words of each task; what they say is put in order when it is printed or asked for, which takes
-    /// longer. Of the tasks that came or went meanwhile some are in it. It polls none. A worker whose task ends may have
-    /// to wait until the calling thread has looked at 64 of its tasks: some microseconds, if this thread is given a CPU.
+    /// A dump takes some milliseconds for 100,000 tasks, and at least two while a worker is at work and not known to be
+    /// stuck. It copies a few words of each task; interpreting them takes longer, and happens when the dump is printed
+    /// or queried. Tasks that start or end during the dump may be missing. No task is polled. A worker whose task ends
+    /// may have to wait until the calling thread has read 64 of its tasks: some microseconds, if the calling thread
+    /// gets a CPU.
     ///
     /// # Panics
     ///
@@ -56,9 +57,9 @@ impl Handle {
         self.shared.dump()
     }
 
-    /// Writes what the flight recorder has to a file, for <https://ui.perfetto.dev>: what each worker and each task did
-    /// lately; see the [chapter about traces](crate::guide::trace). Any thread may call this, also while every worker
-    /// is stuck; recording goes on.
+    /// Writes the content of the flight recorder to a file, for <https://ui.perfetto.dev>: the recent activity of each
+    /// worker and each task; see the [chapter about traces](crate::guide::trace). Any thread may call this, even while
+    /// every worker is stuck; recording continues.
     ///
     /// Blocks for as long as it takes to sort and write the events: about a second for a million. Meanwhile it takes
     /// about 15 times the memory of the events, which have 16 bytes each: for a ring of 32 MiB that is full, 480 MiB.
@@ -111,8 +112,9 @@ impl Handle {
         self.shared.trace()
     }
 
-    /// The last 64 warnings of the runtime, the oldest first. None if its
-    /// [warnings](crate::runtime::Builder::warnings) are off. Of a simulation those of its long polls, which are real.
+    /// Returns the last 64 warnings of the runtime, the oldest first. Returns none if its
+    /// [warnings](crate::runtime::Builder::warnings) are off. In a simulation it returns only those of long polls,
+    /// which take real time.
     ///
     /// # Examples
     ///
@@ -193,7 +195,7 @@ impl Handle {
     ///
     /// # Examples
     ///
-    /// As with [`Runtime::spawn_blocking`](crate::runtime::Runtime::spawn_blocking).
+    /// See [`Runtime::spawn_blocking`](crate::runtime::Runtime::spawn_blocking).
     #[track_caller]
     pub fn spawn_blocking<F, T>(&self, job: F) -> JoinHandle<T>
     where
@@ -221,7 +223,7 @@ impl Handle {
     ///
     /// # Examples
     ///
-    /// As with [`Runtime::enter`](crate::runtime::Runtime::enter).
+    /// See [`Runtime::enter`](crate::runtime::Runtime::enter).
     ///
     /// # Panics
     ///
@@ -231,9 +233,9 @@ impl Handle {
         EnterGuard { _guard: self.shared.enter(), _handle: PhantomData }
     }
 
-    /// How long a task that is spawned now by the calling thread would wait for its first poll, about; see
-    /// [`mini::task::queue_delay`](crate::task::queue_delay). On a worker of this runtime it is that function; any other
-    /// thread asks as from outside.
+    /// Estimates how long a task that the calling thread spawns now would wait for its first poll; see
+    /// [`mini::task::queue_delay`](crate::task::queue_delay). On a worker of this runtime it returns the result of that
+    /// function; on any other thread, the delay of a task that is spawned from outside.
     ///
     /// # Examples
     ///
@@ -246,16 +248,16 @@ impl Handle {
         self.shared.queue_delay()
     }
 
-    /// What the runtime does, in numbers; see [`Metrics`].
+    /// Returns counts of the runtime's activity; see [`Metrics`].
     ///
     /// # Examples
     ///
-    /// As with [`Runtime::metrics`](crate::runtime::Runtime::metrics).
+    /// See [`Runtime::metrics`](crate::runtime::Runtime::metrics).
     pub fn metrics(&self) -> Metrics {
         Metrics::new(self.shared.clone())
     }
 
-    /// Which runtime it is.
+    /// Returns the id of the runtime.
     ///
     /// # Examples
     ///
@@ -270,7 +272,7 @@ impl Handle {
         self.shared.id
     }
 
-    /// Which kind of runtime it is. A core of a [`PerCore`](crate::runtime::PerCore) is a `current_thread` one.
+    /// Returns the kind of the runtime. A core of a [`PerCore`](crate::runtime::PerCore) is a `current_thread` runtime.
     ///
     /// # Examples
     ///

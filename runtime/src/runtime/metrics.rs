@@ -81,7 +81,7 @@ impl Metrics {
         }
     }
 
-    /// How many workers the runtime has, whether or not a thread works as one just now.
+    /// Returns the number of workers of the runtime, including workers without a thread at the moment.
     ///
     /// # Examples
     ///
@@ -94,9 +94,9 @@ impl Metrics {
         self.shared.cores.len()
     }
 
-    /// Tasks that wait and that nobody is left to wake, see [`Dump`](crate::runtime::Dump): they never run again,
-    /// unless they are aborted. Looks at each task, which takes 0.2 µs for each: not for every second of a large
-    /// server.
+    /// Returns the number of lost tasks: they wait, no waker is left that could wake them, and they never run again
+    /// unless they are aborted; see [`Dump`](crate::runtime::Dump). The call reads every task, at 0.2 µs each, so do
+    /// not call it every second on a large server.
     ///
     /// # Examples
     ///
@@ -135,7 +135,7 @@ impl Metrics {
         Class::ALL.iter().map(|&class| self.shared.injector(class).len()).sum()
     }
 
-    /// Threads that are there for blocking jobs, at work or not.
+    /// Returns the number of threads for blocking jobs, busy or idle.
     ///
     /// # Examples
     ///
@@ -155,7 +155,7 @@ impl Metrics {
     ///
     /// # Examples
     ///
-    /// As with [`num_blocking_threads`](Self::num_blocking_threads).
+    /// See [`num_blocking_threads`](Self::num_blocking_threads).
     pub fn num_idle_blocking_threads(&self) -> usize {
         self.shared.blocking.gauge().idle
     }
@@ -164,13 +164,13 @@ impl Metrics {
     ///
     /// # Examples
     ///
-    /// As with [`num_blocking_threads`](Self::num_blocking_threads).
+    /// See [`num_blocking_threads`](Self::num_blocking_threads).
     pub fn blocking_queue_depth(&self) -> usize {
         self.shared.blocking.gauge().queued
     }
 
-    /// How long polls took since the runtime began, those of `block_on` futures included. `None` unless
-    /// [`Builder::histograms`](crate::runtime::Builder::histograms) is on.
+    /// Returns a histogram of the duration of polls since the runtime began, including polls of `block_on` futures.
+    /// Returns `None` unless [`Builder::histograms`](crate::runtime::Builder::histograms) is on.
     ///
     /// # Examples
     ///
@@ -180,11 +180,11 @@ impl Metrics {
         self.histogram(&self.shared.cores, Probe::add_polls)
     }
 
-    /// As [`poll_time`](Self::poll_time), at the worker with this index.
+    /// Returns the [`poll_time`](Self::poll_time) of the worker with this index.
     ///
     /// # Examples
     ///
-    /// As with [`poll_time`](Self::poll_time).
+    /// See [`poll_time`](Self::poll_time).
     ///
     /// # Panics
     ///
@@ -195,8 +195,9 @@ impl Metrics {
         self.histogram(std::slice::from_ref(self.core(worker)), Probe::add_polls)
     }
 
-    /// How long tasks waited for a worker: from a wake, a spawn or the end of a poll that asks for another one to the
-    /// next poll. `None` unless [`Builder::histograms`](crate::runtime::Builder::histograms) is on.
+    /// Returns a histogram of the time that tasks waited for a worker: from a wake, a spawn, or the end of a poll that
+    /// asks for another one, to the next poll. Returns `None` unless
+    /// [`Builder::histograms`](crate::runtime::Builder::histograms) is on.
     ///
     /// A sample. While fewer than 4,096 tasks wait it has nearly all waits; of more tasks that wait at once it has the
     /// first ones, so a long wait is as likely in it as a short one.
@@ -219,11 +220,11 @@ impl Metrics {
         self.histogram(&self.shared.cores, Probe::add_delays)
     }
 
-    /// As [`queue_delay`](Self::queue_delay), of polls at the worker with this index.
+    /// Returns the [`queue_delay`](Self::queue_delay) of polls at the worker with this index.
     ///
     /// # Examples
     ///
-    /// As with [`queue_delay`](Self::queue_delay).
+    /// See [`queue_delay`](Self::queue_delay).
     ///
     /// # Panics
     ///

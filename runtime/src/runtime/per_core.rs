@@ -69,7 +69,7 @@ pub struct PerCore {
 }
 
 impl PerCore {
-    /// As many cores as there are processors, with the default configuration; see
+    /// Creates one core per processor, with the default configuration; see
     /// [`Builder::new_per_core`](crate::runtime::Builder::new_per_core).
     ///
     /// # Examples
@@ -98,7 +98,7 @@ impl PerCore {
         Ok(Self { runtimes: (0..count).map(build).collect::<io::Result<_>>()?, pins })
     }
 
-    /// How many cores there are.
+    /// Returns the number of cores.
     ///
     /// # Examples
     ///
@@ -139,10 +139,10 @@ impl PerCore {
     /// Runs `main` on each core, with the core's index, and returns the outputs of the futures, in the order of the
     /// cores.
     ///
-    /// Each future is made, polled and dropped on the thread of its core, so neither it nor what it spawns with
-    /// [`spawn_local`](crate::spawn_local) need be `Send`. It may borrow what lives longer than the call. A core whose
-    /// future has ended goes on with its tasks until the futures of all cores have ended; then each core drops the
-    /// tasks that are left, as dropping a [`Runtime`] does.
+    /// Each future is made, polled and dropped on the thread of its core, so neither the future nor the tasks that it
+    /// spawns with [`spawn_local`](crate::spawn_local) need be `Send`. It may borrow data that outlive the call. A core
+    /// whose future has ended keeps running its tasks until the futures of all cores have ended. Then each core drops
+    /// the remaining tasks, as dropping a [`Runtime`] does.
     ///
     /// # Examples
     ///

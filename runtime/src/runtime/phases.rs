@@ -1,18 +1,19 @@
-//! `Phases`: one turn of a worker's loop, as the user's hook is told of it. Made in `scheduler/worker/phases.rs`.
+//! `Phases`: one turn of a worker's loop, as passed to the user's hook. Made in `scheduler/worker/phases.rs`.
 
 use std::fmt;
 use std::time::Duration;
 
-/// What one turn of a worker's loop has done, phase by phase: see [`Builder::on_turn`](crate::runtime::Builder::on_turn).
+/// One turn of a worker's loop, phase by phase; see [`Builder::on_turn`](crate::runtime::Builder::on_turn).
 ///
-/// A worker waits if it has nothing to do, or else looks without a wait, after half a millisecond of work at most and
-/// the poll in progress. Either way it delivers the events and timers that are due. Then it polls the tasks that have
-/// been woken, and for the rest of the time those that have run for long without a wait and ask to go on. If no task
-/// is left, it lets one future go on that waits for [`task::idle`](crate::task::idle()).
+/// A turn begins with a check for events and timers. A worker that has nothing to do waits for them; a busy worker
+/// checks without a wait, after at most half a millisecond of work and the poll in progress. The worker delivers the
+/// events and timers that are due, and polls the tasks that have been woken. For the rest of the time it polls tasks
+/// that have run for long without a wait and ask to run again. If no task is left, it wakes one future that waits for
+/// [`task::idle`](crate::task::idle()).
 ///
-/// Times are measured as the scheduler needs them: short polls are measured several at a time, so those of a turn may
-/// be told in part as the rest of it. Under a [paused](crate::time::pause) clock polls are counted, and not timed: their
-/// times mean nothing. `Display` gives one line.
+/// Times are measured as the scheduler needs them: short polls are measured several at a time, so a part of their time
+/// may be reported as the rest of the turn. Under a [paused](crate::time::pause) clock polls are counted and not timed:
+/// their times mean nothing. `Display` prints one line.
 ///
 /// # Examples
 ///
@@ -51,8 +52,8 @@ impl Phases {
         self.worker
     }
 
-    /// How long the worker has waited, the hooks around the wait included. The wait ends when what has come is
-    /// delivered.
+    /// Returns the time that the worker has waited, including the hooks around the wait. The wait ends when events and
+    /// timers have been delivered.
     ///
     /// # Examples
     ///
@@ -61,7 +62,7 @@ impl Phases {
         self.waited
     }
 
-    /// Descriptors that the system has reported as ready.
+    /// Returns the number of descriptors that the system has reported as ready.
     ///
     /// # Examples
     ///
@@ -70,8 +71,8 @@ impl Phases {
         self.events
     }
 
-    /// Timers that the worker has fired, those of other workers included: not those that the runtime's monitor fires
-    /// while all workers are busy.
+    /// Returns the number of timers that the worker has fired, including those of other workers, but not those that the
+    /// runtime's monitor fires while all workers are busy.
     ///
     /// # Examples
     ///
@@ -80,7 +81,7 @@ impl Phases {
         self.timers
     }
 
-    /// Polls of tasks that had been woken, the future in `block_on` included.
+    /// Returns the number of polls of tasks that had been woken, including the future in `block_on`.
     ///
     /// # Examples
     ///
@@ -89,7 +90,7 @@ impl Phases {
         self.woken.0
     }
 
-    /// How long those polls took together.
+    /// Returns the total duration of those polls.
     ///
     /// # Examples
     ///
@@ -98,7 +99,7 @@ impl Phases {
         self.woken.1
     }
 
-    /// Polls of tasks that had run for long without a wait and asked to go on.
+    /// Returns the number of polls of tasks that had run for long without a wait and asked to run again.
     ///
     /// # Examples
     ///
@@ -107,7 +108,7 @@ impl Phases {
         self.again.0
     }
 
-    /// How long those polls took together.
+    /// Returns the total duration of those polls.
     ///
     /// # Examples
     ///
@@ -116,7 +117,7 @@ impl Phases {
         self.again.1
     }
 
-    /// Futures that waited for [`task::idle`](crate::task::idle()) and were let go on: one, or none.
+    /// Returns the number of futures waiting for [`task::idle`](crate::task::idle()) that were woken: one or none.
     ///
     /// # Examples
     ///

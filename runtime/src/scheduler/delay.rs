@@ -215,29 +215,29 @@ fn injector_delay(there: usize, workers: impl Iterator<Item = (usize, u64)>) -> 
     (u128::from(behind + 1) * u128::from(LONG)).checked_div(taken.into()).unwrap_or(0) as u64
 }
 
-/// How long a task that is spawned now would wait before it begins to run, about: the load of this thread's worker in
-/// one number.
+/// Estimates how long a task that is spawned now would wait for its first poll: the load of this thread's worker in one
+/// number.
 ///
-/// For a server that has more to do than it can: answer those that can be answered in time, and tell the others at once
-/// that they are not. Without that, all wait, and all too long. [The guide](crate::guide::servers#too-much-load) has a
-/// layer of ten lines for axum. Cheap enough to be asked for each request: ten nanoseconds, no lock, no clock.
+/// Use it in an overloaded server: answer the requests that can be answered in time, and refuse the others at once.
+/// Otherwise all requests wait, and all too long. [The guide](crate::guide::servers#too-much-load) has a layer of ten
+/// lines for axum. The call is cheap enough for each request: ten nanoseconds, no lock, no clock.
 ///
-/// It is an estimate: the tasks that wait for this worker, and its part of those that wait for any, times the mean time
-/// of a run lately. Zero if none wait. On one worker with a queue of 10 to 100 ms, half of the answers were wrong by
-/// less than a quarter, and nine out of ten by less than three quarters; on two workers, which take tasks from each
-/// other, half of them by less than two thirds. What is not in it:
+/// The estimate is the number of tasks that wait for this worker, plus its share of those that wait for any worker,
+/// times the recent mean duration of a poll. It is zero if no tasks wait. On one worker with a queue of 10 to 100 ms,
+/// half of the estimates were wrong by less than a quarter, and nine out of ten by less than three quarters. On two
+/// workers, which take tasks from each other, half were wrong by less than two thirds. The estimate does not include:
 ///
-/// - The rest of the run in which it is called.
-/// - What runs will take that differ from those before: a burst of tasks that are longer or shorter than the last ones;
-///   before a worker has looked for events once it knows of no time, and answers zero.
-/// - What the kernel has and the runtime does not: clients in a listener's queue, and requests that have come
-///   since the worker's last look for events, up to half a millisecond and a run before.
+/// - The rest of the poll in which it is called.
+/// - Changes in the duration of polls: a burst of tasks with longer or shorter polls than before. Before a worker's
+///   first check for events, no duration is known, and the estimate is zero.
+/// - Work that only the kernel knows of: clients in a listener's queue, and requests that have arrived since the
+///   worker's last check for events, up to half a millisecond and a poll ago.
 ///
-/// On a thread that is inside of the runtime but no worker, such as one of [`spawn_blocking`](crate::spawn_blocking),
-/// it is the delay of a task that is spawned from there. If all workers have been in long runs since they last looked
+/// On a thread that is inside the runtime but not a worker, such as one of [`spawn_blocking`](crate::spawn_blocking),
+/// it is the delay of a task that is spawned from there. If all workers have been in long polls since they last checked
 /// for events, that time is added.
 ///
-/// Where the clock is [paused](crate::time::pause) a run counts as a nanosecond, so the answer is the number of runs.
+/// Under a [paused](crate::time::pause) clock a poll counts as a nanosecond, so the result is the number of polls.
 ///
 /// # Examples
 ///

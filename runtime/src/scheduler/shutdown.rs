@@ -21,11 +21,12 @@ use crate::scheduler::worker;
 use crate::task::local::hidden::hide;
 use crate::task::{Class, Id, Task};
 
-/// What a shutdown had to leave behind; see [`Runtime::shutdown_timeout`](crate::runtime::Runtime::shutdown_timeout).
+/// The tasks and jobs that a shutdown left behind; see
+/// [`Runtime::shutdown_timeout`](crate::runtime::Runtime::shutdown_timeout).
 ///
-/// What was left behind goes on by itself: a task ends when its poll does, a job when its function returns. Blocking
-/// jobs that had not begun are cancelled instead. Its `Display` has a line for each; cancelled jobs that were spawned
-/// at one place share a line.
+/// These tasks and jobs continue in the background: a task ends when its poll does, a job when its function returns.
+/// Blocking jobs that had not begun are cancelled instead. `Display` prints a line for each; cancelled jobs that were
+/// spawned at one place share a line.
 ///
 /// # Examples
 ///
@@ -58,8 +59,8 @@ pub struct ShutdownReport {
     pub(crate) lookups: usize,
 }
 
-/// A task that a shutdown left behind: it is in a long poll, or waits behind one. Or one that nobody can wake; see
-/// [`Runtime::run_until_idle`](crate::runtime::Runtime::run_until_idle).
+/// A task that a shutdown left behind, as it is in a long poll, or waits behind one. Or a task that nothing can wake;
+/// see [`Runtime::run_until_idle`](crate::runtime::Runtime::run_until_idle).
 ///
 /// # Examples
 ///
@@ -110,7 +111,7 @@ impl LeftTask {
         self.name.as_deref()
     }
 
-    /// Where the task was spawned.
+    /// Returns the line that spawned the task.
     ///
     /// # Examples
     ///
@@ -121,7 +122,7 @@ impl LeftTask {
 }
 
 impl ShutdownReport {
-    /// Whether everything has ended, and no job was cancelled.
+    /// Returns `true` if everything has ended, and no job was cancelled.
     ///
     /// # Examples
     ///
@@ -136,7 +137,7 @@ impl ShutdownReport {
         self.workers + self.threads + tasks + jobs + self.lookups == 0
     }
 
-    /// How many workers are in a long poll, threads in `block_on` included.
+    /// Returns the number of workers in a long poll, including threads in `block_on`.
     ///
     /// # Examples
     ///
@@ -145,8 +146,8 @@ impl ShutdownReport {
         self.workers
     }
 
-    /// How many of the threads that the runtime started for its workers have not ended: those in a long poll, and those
-    /// that are still in [`on_thread_stop`](crate::runtime::Builder::on_thread_stop).
+    /// Returns the number of the runtime's worker threads that have not ended: those in a long poll, and those still in
+    /// [`on_thread_stop`](crate::runtime::Builder::on_thread_stop).
     ///
     /// # Examples
     ///
@@ -164,8 +165,8 @@ impl ShutdownReport {
         &self.tasks
     }
 
-    /// How many more tasks are left that may not leave a worker in a long poll: those made by
-    /// [`spawn_local`](crate::spawn_local), and all of a `current_thread` runtime.
+    /// Returns the number of further tasks that are bound to a worker in a long poll: those made by
+    /// [`spawn_local`](crate::spawn_local), and all tasks of a `current_thread` runtime.
     ///
     /// # Examples
     ///
@@ -174,7 +175,7 @@ impl ShutdownReport {
         self.local_tasks
     }
 
-    /// Where the blocking jobs that have not returned were spawned.
+    /// Returns the lines that spawned the blocking jobs that have not returned.
     ///
     /// # Examples
     ///
@@ -183,8 +184,8 @@ impl ShutdownReport {
         &self.blocking
     }
 
-    /// Where the cancelled blocking jobs were spawned: those that no thread had begun when the grace was over. Their
-    /// handles give a [`JoinError`](crate::task::JoinError) that says so.
+    /// Returns the lines that spawned the cancelled blocking jobs: those that no thread had begun when the grace was
+    /// over. Their handles return a cancelled [`JoinError`](crate::task::JoinError).
     ///
     /// # Examples
     ///

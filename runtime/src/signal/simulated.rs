@@ -84,14 +84,13 @@ pub(crate) fn deliver(host: u32, kind: SignalKind) {
 }
 
 impl Current {
-    /// Sends a signal to these hosts: all of their listeners hear it. Ctrl-C (SIGINT) and SIGTERM also cancel the
+    /// Sends a signal to all listeners of these hosts. Ctrl-C (SIGINT) and SIGTERM also cancel the
     /// [`shutdown`](crate::shutdown) token of the host, as under `#[mini::main(grace = "10s")]`.
     ///
-    /// The listeners are [`signal::ctrl_c`](crate::signal::ctrl_c),
-    /// [`signal::termination`](crate::signal::termination) and [`signal::unix::signal`](crate::signal::unix::signal)
-    /// of the simulation. A signal is lost if nobody listens to it: what it does by default, to end the process say, is
-    /// not simulated. Nor does a second request to end do more than the first. Signals of the system are not heard in a
-    /// simulation, and those of a simulation not outside.
+    /// The listeners are [`signal::ctrl_c`](crate::signal::ctrl_c), [`signal::termination`](crate::signal::termination)
+    /// and [`signal::unix::signal`](crate::signal::unix::signal) of the simulation. A signal without a listener is
+    /// lost: default effects, such as the end of the process, are not simulated. A second request to end does no more
+    /// than the first. Real signals are not delivered to a simulation, and simulated signals not outside it.
     ///
     /// # Examples
     ///

@@ -22,7 +22,7 @@ use super::simulated::{Ear, Hearing};
 ))]
 mod info;
 
-/// Which signal; see signal(7).
+/// The number of a signal; see signal(7).
 ///
 /// # Examples
 ///
@@ -133,7 +133,7 @@ impl From<SignalKind> for c_int {
 ///
 /// - **Coalesced.** Signals that come before the last one was received may be received as one, as in the kernel
 ///   (signal(7), "Standard signals"). A signal that comes after [`recv`](Signal::recv) was ready is received anew.
-/// - **Each for itself.** Any number of listeners, in any number of runtimes, all hear each signal.
+/// - **Each for itself.** All listeners, in all runtimes, receive each signal.
 /// - **For good.** The default effect of the signal (to end the process, say) is disabled by the first listener, and
 ///   stays disabled when all have been dropped, except after [`termination`](super::termination). Handlers that were
 ///   there before are still called.
@@ -144,7 +144,7 @@ impl From<SignalKind> for c_int {
 ///   have no effect there. Such a child makes listeners of its own; waiting for one of its parent's panics.
 ///
 /// A listener joins the runtime it is made in, or else the one it first waits in. When that runtime has shut down, the
-/// listener goes on in another one.
+/// listener can continue in another one.
 ///
 /// # Examples
 ///
@@ -192,7 +192,7 @@ pub fn signal(kind: SignalKind) -> io::Result<Signal> {
 }
 
 impl Signal {
-    /// Waits for the next signal. `None` says that the runtime has shut down.
+    /// Waits for the next signal. The output is `None` if the runtime has shut down.
     ///
     /// # Examples
     ///
@@ -225,7 +225,7 @@ impl Signal {
         Recv(self.ear.hear(wait))
     }
 
-    /// As [`recv`](Signal::recv), as a function to poll.
+    /// Polls for the next signal; see [`recv`](Signal::recv).
     ///
     /// # Examples
     ///

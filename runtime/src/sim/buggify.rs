@@ -6,8 +6,8 @@ use mini_context::sim::inject;
 
 use super::sites;
 
-/// Whether to do something rare here that the program must bear: `true` now and then in a simulation, `false` outside
-/// of one.
+/// Returns `true` now and then in a simulation, to do something rare that the program must survive; returns `false`
+/// outside a simulation.
 ///
 /// A program knows best where it is weak: it answers with an error, gives up early, takes a buffer of one byte. In one
 /// seed of four the place is on, and then `buggify!()` is true with a probability of a quarter, `buggify!(p)` with one

@@ -1,4 +1,5 @@
-//! What the seeds of a test have reached: a seed that fails tells something, and so does a state that no seed comes to.
+//! The lines that the seeds of a test have reached: a seed that fails is information, and so is a state that no seed
+//! reaches.
 //!
 //! A line is known once it has run. A macro in code that no seed runs is not: to list it, the linker would have to
 //! collect it, with unsafe attributes in the user's code, and would collect those of all tests in the executable,
@@ -15,7 +16,7 @@ thread_local! {
     static REACHED: RefCell<Option<Reached>> = const { RefCell::new(None) };
 }
 
-/// As [`assert!`], and the seeds that came here are counted.
+/// Asserts a condition like [`assert!`], and counts the seeds that reach this line.
 ///
 /// Outside of a simulation it is an `assert!`. `MINI_SIM_COVERAGE=1` shows the counts.
 ///
@@ -48,10 +49,10 @@ macro_rules! __sim_assert_always {
 
 /// The condition is to hold in at least one seed of a test: otherwise the test does not test what it should.
 ///
-/// A [`#[mini::test(sim)]`](crate::test) fails if all of its seeds pass, one of them came here, and the condition held
-/// in none. If no seed came here, nothing is known of this line, unless the test says by
-/// [`must_reach`](crate::sim::Current::must_reach) that the text is to be reached. Fewer seeds than the test asks for
-/// (`MINI_SEED`, `MINI_SEEDS`) only show what they have reached.
+/// A [`#[mini::test(sim)]`](crate::test) fails if all of its seeds pass, one of them reached this line, and the
+/// condition held in none. If no seed reached this line, the line is unknown, unless the test requires it by
+/// [`must_reach`](crate::sim::Current::must_reach) with its text. A run with fewer seeds than the test asks for
+/// (`MINI_SEED`, `MINI_SEEDS`) only shows what it has reached.
 ///
 /// This goes for each test by itself. In code that several tests share, a test fails if it comes here and never sees
 /// the condition hold, though others do. If only some are to see it, write `if condition { assert_reachable!("text") }`
@@ -96,8 +97,8 @@ macro_rules! __sim_assert_sometimes {
     };
 }
 
-/// At least one seed of a test is to come here, if the test says so by
-/// [`must_reach`](crate::sim::Current::must_reach). `MINI_SIM_COVERAGE=1` shows how many did.
+/// Requires that at least one seed of a test reaches this line, if the test calls
+/// [`must_reach`](crate::sim::Current::must_reach). `MINI_SIM_COVERAGE=1` shows the number of seeds that did.
 ///
 /// Outside of a test with seeds it does nothing, nor does it in a [`Sim`](crate::sim::Sim) that a program runs by
 /// itself.
@@ -123,7 +124,7 @@ enum Kind {
     Must,
 }
 
-/// A line that tells what it has reached.
+/// A line whose reach is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Point {
     file: &'static str,
@@ -190,7 +191,7 @@ pub(super) struct Coverage {
     rows: BTreeMap<Point, Row>,
 }
 
-/// How many seeds came to a line, and in how many its condition held.
+/// The number of seeds that reached a line, and of those in which its condition held.
 #[derive(Debug, Default)]
 struct Row {
     came: u64,

@@ -1,4 +1,4 @@
-//! What a test asks of the simulation in which it runs.
+//! `Current`, the simulation of the calling thread, with its settings and queries.
 
 use std::fmt;
 use std::pin::Pin;
@@ -119,9 +119,9 @@ impl Current {
 
     /// Awaits `future`, and at each of its awaits that has to wait drops it instead, with that probability.
     ///
-    /// Any future may be dropped where it awaits: by a `race!`, a timeout, an abort. What it has taken out of a
-    /// variable or a channel by then is gone with it, unless it takes care; with this a test sees whether it does. Each
-    /// drop is a fault, with a number and the line where the future waited. Each line that calls this has random
+    /// Any future may be dropped where it awaits: by a `race!`, a timeout, an abort. Values that it has taken out of a
+    /// variable or a channel by then are lost, unless the future is written with care; this method tests that. Each
+    /// drop is a fault, with a number and the line where the future waited. Each line that calls this method has random
     /// numbers of its own, which the seed determines.
     ///
     /// The output is `None` if the future was dropped.
@@ -157,7 +157,7 @@ impl Current {
     ///
     /// # Cancel safety
     ///
-    /// As safe as `future`, which is dropped with it.
+    /// As cancel safe as `future`, which is dropped together with the returned future.
     #[track_caller]
     pub fn cancel_at_random<F: Future>(&self, probability: f64, future: F) -> CancelAtRandom<F> {
         CancelAtRandom::new(probability, future)
@@ -167,8 +167,8 @@ impl Current {
     /// [`assert_reachable!`](super::assert_reachable), or an [`assert_sometimes!`](super::assert_sometimes) whose
     /// condition holds.
     ///
-    /// To be called at the beginning of the test: what no seed has come to is not known otherwise. In a [`Sim`] that a
-    /// program runs by itself nothing is counted, and so this does nothing.
+    /// Call it at the beginning of the test: a line that no seed has reached is otherwise unknown. In a [`Sim`] that a
+    /// program runs by itself, nothing is counted, so this method does nothing.
     ///
     /// # Examples
     ///
@@ -195,7 +195,7 @@ impl Current {
         coverage::note_must(text);
     }
 
-    /// Waits until every other task waits for something, while the time stands still.
+    /// Waits until every other task waits for something, without advancing the time.
     ///
     /// # Examples
     ///

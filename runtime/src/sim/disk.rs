@@ -40,36 +40,36 @@ pub(crate) use open::{OpenFile, Wanted};
 use state::State;
 use walk::Last;
 
-/// What a host of a simulation has its files on.
+/// The disk of a host in a simulation.
 ///
-/// In a simulation all of [`mini::fs`](crate::fs) works on a file system in memory; each host has its own, and
-/// [`Current::disk`] is that of the calling task, [`Current::disk_of`] that of any. It begins with an empty `/tmp` (and
-/// an empty [`temp_dir`](std::env::temp_dir)), and the current directory is `/`. [`std::fs`] still is the real one.
+/// In a simulation all of [`mini::fs`](crate::fs) works on a file system in memory. Each host has a disk of its own:
+/// [`Current::disk`] returns the disk of the calling task's host, [`Current::disk_of`] that of any host. A disk begins
+/// with an empty `/tmp` (and an empty [`temp_dir`](std::env::temp_dir)), and the current directory is `/`. [`std::fs`]
+/// still uses the real disk.
 ///
 /// # What a crash leaves
 ///
 /// As long as nothing crashes, nothing is lost. After [`crash`](Disk::crash) the disk has
 ///
-/// - of each file what was written before its last [`sync_all`](crate::fs::File::sync_all) or
-///   [`sync_data`](crate::fs::File::sync_data), and of the writes and cuts since then the first few: how many is drawn
-///   from the seed, from none to all;
-/// - of each directory the names that it had at its last `sync_all` (open a directory with
-///   [`File::open`](crate::fs::File::open) to call that), and of the changes since then the first few. A rename between
+/// - the data of each file that were written before its last [`sync_all`](crate::fs::File::sync_all) or
+///   [`sync_data`](crate::fs::File::sync_data), and the first few of the writes and cuts since then: the seed draws the
+///   number, from none to all;
+/// - the names that each directory had at its last `sync_all` (open a directory with
+///   [`File::open`](crate::fs::File::open) to call it), and the first few of the changes since then. A rename between
 ///   two directories happens as a whole or not at all.
 ///
-/// So a new file is there for sure only when it was synced and the directory was. A file whose name is there, but which
-/// was not synced, may be empty. Permissions are on the disk at once. Files that were open when it crashed fail with
+/// So a new file is certain to exist only if both the file and its directory were synced. A file whose name was synced,
+/// but not its data, may be empty. Permissions are on the disk at once. Files that were open when it crashed fail with
 /// `EIO`.
 ///
 /// # What differs from a real one
 ///
-/// There is one user, who may do everything, and the umask is 022. Modification times begin with the year 2000, and are
-/// virtual; other times, owners, device and inode numbers and the number of names in
-/// [`MetadataExt`](std::os::unix::fs::MetadataExt) are those of a stand-in in the real directory for temporary files, or
-/// in /tmp, /var/tmp or /dev/shm. If the system makes none there, as for a file that is too large for it, asking for
-/// metadata is an error of the kind `Other` that says so.
-/// There are no fifos, no devices, no locks of files, and no flags of open(2) but `O_DIRECTORY`, `O_NOFOLLOW`,
-/// `O_NONBLOCK`, `O_SYNC` and `O_DSYNC`.
+/// The only user has all permissions, and the umask is 022. Modification times are virtual, and begin with the year
+/// 2000. Other times, owners, device and inode numbers and the number of names in
+/// [`MetadataExt`](std::os::unix::fs::MetadataExt) are those of a stand-in in the real directory for temporary files,
+/// or in /tmp, /var/tmp or /dev/shm. If the system cannot make a stand-in, for example because the file is too large,
+/// the query of metadata returns an error of the kind `Other`. Fifos, devices and locks of files are missing. The only
+/// flags of open(2) are `O_DIRECTORY`, `O_NOFOLLOW`, `O_NONBLOCK`, `O_SYNC` and `O_DSYNC`.
 ///
 /// # Examples
 ///
@@ -126,8 +126,8 @@ impl Current {
 
     /// The disk of the host `name`: `test` is that of the test itself.
     ///
-    /// A host that [crashes](Current::crash), or whose power is [cut](Current::power_off), loses of its disk what
-    /// [`Disk::crash`] says. A host whose program has come to its end loses nothing.
+    /// A host that [crashes](Current::crash), or whose power is [cut](Current::power_off), loses the same data as by
+    /// [`Disk::crash`]. A host whose program has ended loses nothing.
     ///
     /// # Panics
     ///
@@ -162,8 +162,8 @@ impl Current {
 }
 
 impl Disk {
-    /// How likely each read, write and sync fails with `EIO`, from 0.0 on (as at the beginning) up to 1.0. Each failure
-    /// is a fault of the simulation.
+    /// Sets the probability that a read, write or sync fails with `EIO`, from 0.0 (the default) to 1.0. Each failure is
+    /// a fault of the simulation.
     ///
     /// A write that fails has written nothing. After a sync that failed, only a part of the unsynced writes is on the
     /// disk; the others never will be, and a second sync succeeds without them, though programs still read them: as
@@ -193,8 +193,8 @@ impl Disk {
         self
     }
 
-    /// How many bytes the files on it can have in all: without a limit at the beginning. A write that does not fit
-    /// writes what does; if that is nothing it fails with `ENOSPC`. A gap in a file takes no room, nor does a name.
+    /// Sets the total number of bytes that the files may have; unlimited by default. A write that does not fit writes
+    /// as many bytes as fit; if none fit, it fails with `ENOSPC`. Gaps in files and names take no room.
     ///
     /// # Examples
     ///
@@ -223,8 +223,8 @@ impl Disk {
         self
     }
 
-    /// What a power cut of its host does, to the disk alone: what was not synced may be lost, and open files fail with
-    /// `EIO` from now on. Each file and each directory that loses something is a fault of the simulation.
+    /// Does to the disk what a power cut of its host would do: data that were not synced may be lost, and open files
+    /// fail with `EIO` from now on. Each file and each directory that loses something is a fault of the simulation.
     ///
     /// # Examples
     ///

@@ -1,4 +1,4 @@
-//! What a simulation failed of, and how that is told.
+//! The failure of a simulation, and its report.
 
 use std::any::Any;
 use std::collections::BTreeSet;
@@ -16,7 +16,7 @@ use crate::task::error::message;
 /// The most faults that a report lists.
 const LISTED: usize = 20;
 
-/// Why a simulation failed. Its `Display` also says what every task waited for, and what ran last.
+/// The reason why a simulation failed. Its `Display` also shows what every task waited for, and which tasks ran last.
 ///
 /// # Examples
 ///
@@ -78,7 +78,7 @@ impl Failure {
         self.0.seed
     }
 
-    /// What every task did when it failed, if the simulation came so far.
+    /// Returns the state of every task at the failure, if the simulation got that far.
     ///
     /// # Examples
     ///

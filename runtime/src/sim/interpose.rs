@@ -1,4 +1,4 @@
-//! What a program finds that asks the C library for random bytes or the time, in a test binary with `interpose!`.
+//! The C library's random bytes and time in a test binary with `interpose!`.
 //!
 //! Called by `interposed`, the functions that stand in for those of the C library; `begin` by each simulation. All that
 //! is kept here belongs to a thread, and none of it has a destructor: a thread that starts or ends may read clocks too.
@@ -10,8 +10,8 @@
 //! # A program that waits by reading the clock
 //!
 //! `while start.elapsed() < limit {}` would never end, as no time passes in a step. So after [`PATIENCE`] readings of
-//! the same time each one adds [`MOMENT`]. A clock that has been moved so stands still until virtual time is there too.
-//! Each host has clocks of its own, which may be skewed.
+//! the same time each one adds [`MOMENT`]. A clock that has been moved in this way stops until virtual time has caught
+//! up. Each host has clocks of its own, which may be skewed.
 //!
 //! Rejected:
 //! - The functions in this crate, for all programs that have the feature: a library would replace its user's clock.
@@ -63,7 +63,7 @@ struct Readings {
     count: u32,
 }
 
-/// Which clock is asked.
+/// The clock that is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Monotonic,
@@ -147,7 +147,7 @@ impl Readings {
 ///
 /// Write it once, at the top level of a test file (a binary of its own, `tests/*.rs`) or of a program. It defines the
 /// functions `getrandom`, `getentropy` and `clock_gettime` of the C library for that binary. On the thread of a
-/// simulation they say what the seed says; everywhere else they are the system's.
+/// simulation the seed determines their results; on other threads they are the system's.
 ///
 /// # Examples
 ///
@@ -177,8 +177,8 @@ impl Readings {
 ///
 /// - `std::time::Instant` and [`mini::time::Instant`](crate::time::Instant) are one clock, so libraries that keep time
 ///   by the standard library's (hyper, h2, quinn, tower, tokio's types) time out in virtual time, as everything else
-///   does. So do `SystemTime` and what stands on it (chrono, jiff, time), which begins with 2000-01-01 00:00:00 UTC in
-///   each simulation: certificates must be valid then.
+///   does. So do `SystemTime` and the crates on it (chrono, jiff, time). `SystemTime` begins with 2000-01-01 00:00:00
+///   UTC in each simulation: certificates must be valid at that time.
 /// - A `HashMap` has the same order in each run of a seed, and another one under another seed.
 /// - The crate `getrandom` from 0.3 on, and so `rand` from 0.9 on, and `uuid`.
 ///
@@ -186,35 +186,35 @@ impl Readings {
 ///
 /// - The standard library draws the keys of hash maps once for a thread. Each seed of
 ///   [`#[mini::test(sim)]`](crate::test) has a fresh thread; a second [`Sim::run`](crate::sim::Sim::run) on one thread
-///   goes on with the keys of the first, and on the thread of a `#[test]` that has used a hash map before, they are not
-///   the seed's. Run it on a thread of its own, as above.
-/// - A hash map, or a number, in a `static`: it is the first seed's that came there.
-/// - The order in which `futures::select!`, `tokio::select!` and, with tokio's features `macros` or `rt`, what waits for
-///   a `tokio::sync::watch` look: their numbers begin with an address or a counter of the process. `select_biased!`,
-///   `biased;` and mini's own `race!` and `mini::sync::watch` have none.
-/// - What asks the kernel or the processor by itself: `getrandom` 0.2 (`rand` 0.8), which calls by number; time(2) and
-///   gettimeofday(2); `quanta` and `minstant`, which count cycles. What draws from addresses (`foldhash`, the hasher of
-///   `hashbrown`) or the number of the thread (`fastrand`).
-/// - Threads that the program starts: their clock is the system's, and their random numbers are.
+///   reuses the keys of the first, and on the thread of a `#[test]` that has used a hash map before, the keys are not
+///   the seed's. Run each simulation on a thread of its own, as in the example.
+/// - A hash map, or a number, in a `static`: the first seed that reaches it determines it.
+/// - The polling order of `futures::select!`, `tokio::select!` and, with tokio's features `macros` or `rt`, of the
+///   waiters of a `tokio::sync::watch`: their random numbers begin with an address or a counter of the process.
+///   `select_biased!`, `biased;` and mini's own `race!` and `mini::sync::watch` use no such numbers.
+/// - Code that asks the kernel or the processor itself: `getrandom` 0.2 (`rand` 0.8), which calls by number; time(2)
+///   and gettimeofday(2); `quanta` and `minstant`, which count cycles. Code that draws from addresses (`foldhash`, the
+///   hasher of `hashbrown`) or from the number of the thread (`fastrand`).
+/// - Threads that the program starts: their clock and random numbers are the system's.
 /// - Blocking a thread for a time (`std::thread::sleep`, `recv_timeout`): it takes real time, or none.
 ///
-/// `MINI_SIM_CHECK=1` finds where such things decide what happens.
+/// `MINI_SIM_CHECK=1` finds such differences if they change what happens.
 ///
-/// In a step no time passes, however long it takes. A program that reads the same time a hundred thousand times waits
-/// for something; then each reading adds a microsecond, so that the wait ends. On the 64th host that was made, and on
-/// later ones, a clock that was moved so goes back when another host has read its own, or when virtual time goes on.
+/// No time passes in a step, whatever its real duration. A program that reads the same time a hundred thousand times is
+/// waiting for something: then each reading adds a microsecond, so that the wait ends. On the 64th host and later ones,
+/// a clock that was moved in this way goes back when another host has read its clock, or when virtual time advances.
 ///
-/// Outside of a simulation the clock costs a few nanoseconds more than without this. The scheduler, and mini's threads,
-/// read the system's clock.
+/// Outside a simulation, reading the clock costs a few nanoseconds more than without this macro. The scheduler and
+/// mini's threads read the system's clock.
 ///
 /// # Systems
 ///
-/// On systems other than Linux with 64 bits it expands to nothing: tests run, and what differs in two runs is for
-/// `MINI_SIM_CHECK` to find.
+/// On systems other than 64-bit Linux the macro expands to nothing: tests run, and `MINI_SIM_CHECK` finds differences
+/// between two runs.
 ///
 /// # Errors
 ///
-/// The compiler or the linker says that `getrandom` is defined twice, if this was written twice in a binary.
+/// The compiler or the linker reports that `getrandom` is defined twice if a binary calls this macro twice.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __interpose {

@@ -1,9 +1,10 @@
 //! Functions of the C library as a simulated program sees them: what `interpose!` calls.
 //!
-//! `interpose.rs` has what they say; here are pointers and system calls. They may run on any thread at any time, also
-//! before `main` and in a handler of a signal, so they allocate nothing, lock nothing and do not panic.
+//! `interpose.rs` computes their results; this file has the pointers and system calls. The functions may run on any
+//! thread at any time, even before `main` and in a signal handler, so they allocate nothing, lock nothing and do not
+//! panic.
 //!
-//! Where no simulation asks, random bytes come from the system call, as in the C library. The time comes from the C
+//! Outside a simulation, random bytes come from the system call, as in the C library. The time comes from the C
 //! library's own `clock_gettime`, which is found by dlsym(3) at the first call: it takes 20 to 40 ns, as it need not
 //! enter the kernel (vdso(7)); a system call takes several times as much.
 
@@ -19,7 +20,7 @@ use libc::{clockid_t, timespec};
 
 use super::interpose::{Kind, fill, read};
 
-// What the macro's functions have in their signatures: the program need not depend on `libc`.
+// The types in the signatures of the macro's functions, so that the program need not depend on `libc`.
 pub use libc::{clockid_t as Clock, timespec as Time};
 pub use std::ffi::{c_int as Int, c_uint as Flags, c_void as Void};
 

@@ -1,4 +1,4 @@
-//! What a test does to the hosts of its simulation: it adds, crashes, restarts and pauses them.
+//! The hosts of a simulation: a test adds, crashes, restarts and pauses them.
 
 use std::net::IpAddr;
 use std::rc::Rc;
@@ -115,8 +115,8 @@ impl Current {
         network::add_host(name)
     }
 
-    /// The host is gone: its tasks are dropped and its sockets closed, and those that are connected to it hear of it by
-    /// a reset, if that reaches them. What its files have not synced may be lost.
+    /// Crashes hosts: their tasks are dropped and their sockets closed. Connected peers receive a reset, if it reaches
+    /// them. File data that were not synced may be lost.
     ///
     /// # Examples
     ///
@@ -146,7 +146,8 @@ impl Current {
         self.take_down(names, "crash", true);
     }
 
-    /// As [`crash`](Self::crash), but nobody hears of it: those that are connected wait, or find out by themselves.
+    /// Cuts the power of hosts: like [`crash`](Self::crash), but peers receive no reset. They wait, or find out by
+    /// themselves.
     ///
     /// # Examples
     ///
@@ -172,7 +173,7 @@ impl Current {
         }
     }
 
-    /// Starts hosts that have crashed, or whose future has come to its end. Those that are up are left alone.
+    /// Starts hosts that have crashed, or whose future has ended. Hosts that are up stay unchanged.
     ///
     /// # Examples
     ///
@@ -190,7 +191,7 @@ impl Current {
         }
     }
 
-    /// Whether the host is up, and what it runs has not come to its end.
+    /// Returns `true` if the host is up, and its program has not ended.
     ///
     /// # Examples
     ///
@@ -205,8 +206,8 @@ impl Current {
         network::is_up(host) && !hosts::is_over(host)
     }
 
-    /// The tasks of these hosts do not run until they are [resumed](Self::resume), while time goes on: as a process
-    /// that is stopped, or whose machine is too busy. What is sent to the host arrives.
+    /// Pauses hosts: their tasks do not run until the hosts are [resumed](Self::resume), while time passes, as in a
+    /// process that is stopped, or on a machine that is too busy. Data sent to the host arrive.
     ///
     /// # Examples
     ///
@@ -259,9 +260,10 @@ impl Current {
         }
     }
 
-    /// The clocks of these hosts run faster from now on, by `ppm` parts of a million, or slower if it is negative: what
-    /// [`Instant::now`](crate::time::Instant::now) says there, and how long a [`sleep`](crate::time::sleep) takes. The
-    /// clocks of computers are wrong by up to 100 or so. A timer that has been started goes off when it would have.
+    /// Makes the clocks of these hosts faster from now on, by `ppm` parts per million, or slower if it is negative.
+    /// This affects the result of [`Instant::now`](crate::time::Instant::now) and the duration of a
+    /// [`sleep`](crate::time::sleep) there. The clocks of real computers are wrong by up to about 100 ppm. A timer that
+    /// has been started already is not affected.
     ///
     /// # Examples
     ///
@@ -282,7 +284,7 @@ impl Current {
     ///
     /// # Panics
     ///
-    /// If there is no such host, or if the clock would stand still or go backwards: at -1,000,000 or less.
+    /// If there is no such host, or if the clock would stop or go backwards: at -1,000,000 or less.
     #[track_caller]
     pub fn skew(&self, names: impl Names, ppm: i32) {
         let fault = if ppm == -1_000_000 { "stands still" } else { "goes backwards" };

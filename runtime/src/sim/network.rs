@@ -1,4 +1,4 @@
-//! What a test does to the network of its simulation: it makes links slow, lossy, cut or waiting.
+//! The network of a simulation: a test makes links slow, lossy, cut or waiting.
 
 use std::fmt;
 use std::ops::Range;
@@ -41,7 +41,8 @@ fn shown(pairs: &[(u32, u32)], arrow: &str) -> String {
 
 /// The network between them. Within a host nothing is lost, and nothing takes time.
 impl Current {
-    /// How long a packet takes between any two hosts: each time in the range is equally likely. 0.1 to 2 ms by default.
+    /// Sets the latency of a packet between any two hosts: each duration in the range is equally likely. 0.1 to 2 ms by
+    /// default.
     ///
     /// # Examples
     ///
@@ -65,7 +66,7 @@ impl Current {
         self
     }
 
-    /// How likely it is that a packet is lost: 0 by default. To a connection of TCP that is a delay.
+    /// Sets the probability that a packet is lost: 0 by default. For a TCP connection a loss is a delay.
     ///
     /// # Examples
     ///
@@ -81,7 +82,7 @@ impl Current {
         self
     }
 
-    /// How likely it is that a datagram comes twice: 0 by default.
+    /// Sets the probability that a datagram arrives twice: 0 by default.
     ///
     /// # Examples
     ///
@@ -99,8 +100,8 @@ impl Current {
         self
     }
 
-    /// Whether the network is rough, as it is by default: now and then a write takes less than it could, what was sent
-    /// comes in two parts, or a task is woken for nothing.
+    /// Makes the network rough, as it is by default, or not. In a rough network, now and then a write takes fewer bytes
+    /// than it could, sent data arrive in two parts, or a task is woken spuriously.
     ///
     /// # Examples
     ///
@@ -126,7 +127,7 @@ impl Current {
         Link { ends: (number(one), number(other)) }
     }
 
-    /// Cuts the links between each of the first hosts and each of the second: what is sent is lost, and nobody is told.
+    /// Cuts the links between each of the first hosts and each of the second: sent data are lost silently.
     ///
     /// # Examples
     ///
@@ -183,8 +184,8 @@ impl Current {
         }
     }
 
-    /// What is sent between these hosts waits until it is [released](Self::release), and is not lost. A link that is
-    /// cut stays so.
+    /// Holds the data sent between these hosts until they are [released](Self::release); nothing is lost. A link that
+    /// is cut stays cut.
     ///
     /// # Examples
     ///
@@ -232,7 +233,8 @@ impl Current {
 
     /// Ends a [partition](Self::partition), in both directions.
     ///
-    /// Connections go on when they next try, as those of TCP do: that may take as long as the partition has lasted.
+    /// Connections recover at their next retransmission, as with real TCP: that may take as long as the partition has
+    /// lasted.
     ///
     /// # Examples
     ///
@@ -281,7 +283,7 @@ impl Current {
 }
 
 impl Link {
-    /// As [`Current::latency`], for these hosts.
+    /// Sets the latency of packets between these hosts; see [`Current::latency`].
     ///
     /// # Examples
     ///
@@ -295,7 +297,7 @@ impl Link {
         self.change(set_latency(range))
     }
 
-    /// As [`Current::loss`], for these hosts.
+    /// Sets the probability that a packet between these hosts is lost; see [`Current::loss`].
     ///
     /// # Examples
     ///
@@ -310,7 +312,7 @@ impl Link {
         self.change(|link| link.loss = probability)
     }
 
-    /// As [`Current::duplication`], for these hosts.
+    /// Sets the probability that a datagram between these hosts arrives twice; see [`Current::duplication`].
     ///
     /// # Examples
     ///

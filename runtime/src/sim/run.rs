@@ -76,7 +76,7 @@ impl Sim {
         Self { limits: Limits { seed, time, steps, keeps_steps: false, is_fifo: false }, skipped: Vec::new() }
     }
 
-    /// How much virtual time it may take: an hour by default.
+    /// Sets the maximum virtual time of the simulation: an hour by default.
     ///
     /// # Examples
     ///
@@ -92,8 +92,8 @@ impl Sim {
         self
     }
 
-    /// How many runs of tasks there may be in a row without the time going on: a million by default. More are taken for
-    /// a livelock.
+    /// Sets the maximum number of polls in a row without an advance of time: a million by default. More count as a
+    /// livelock.
     ///
     /// # Examples
     ///
@@ -111,10 +111,11 @@ impl Sim {
         self
     }
 
-    /// Leaves out the faults with these numbers, beside those that are left out already: see [`Failure::faults`].
+    /// Leaves out the faults with these numbers, in addition to those that are left out already; see
+    /// [`Failure::faults`].
     ///
-    /// What is left out keeps its number. The program goes another way without it, so faults with higher numbers may be
-    /// others than before.
+    /// A fault that is left out keeps its number. The program takes another path without it, so a higher number may be
+    /// another fault than before.
     ///
     /// # Examples
     ///
@@ -164,7 +165,8 @@ impl Sim {
         self.run_noting(Box::pin(future)).0
     }
 
-    /// The same, with the number of the steps and their hash: for tests of what a seed determines.
+    /// Runs the simulation, and also returns the number of the steps and their hash: for tests of what a seed
+    /// determines.
     #[doc(hidden)]
     #[track_caller]
     pub fn run_hashed<F: Future>(&self, future: F) -> (Result<F::Output, Failure>, (u64, u64)) {
@@ -172,13 +174,13 @@ impl Sim {
         (result, trace.sum)
     }
 
-    /// The same, with what else is known of the run.
+    /// Runs the simulation, and also returns its [`Trace`].
     #[track_caller]
     pub(super) fn run_noting<F: Future>(&self, future: F) -> (Result<F::Output, Failure>, Trace) {
         self.run_judging(future, |_| None)
     }
 
-    /// The same, of a test: it also fails if the future returns an error.
+    /// Runs the simulation of a test, which also fails if the future returns an error.
     #[track_caller]
     pub(super) fn run_test<F: Future<Output: Outcome>>(&self, future: F) -> (Option<Failure>, Trace) {
         let future = Box::pin(future);
@@ -186,7 +188,7 @@ impl Sim {
         (result.err(), trace)
     }
 
-    /// The same, for an output that may be a failure: then `judge` says so.
+    /// Runs the simulation; `judge` decides whether the output is a failure.
     #[track_caller]
     fn run_judging<F: Future>(
         &self,
@@ -238,7 +240,7 @@ impl Sim {
     }
 }
 
-/// What was seen where the main future failed.
+/// The state that was seen where the main future failed.
 #[derive(Default)]
 struct Seen {
     dump: Option<Dump>,
@@ -331,7 +333,7 @@ fn leave() -> Faults {
     sim::leave().unwrap_or_default()
 }
 
-/// What the simulation of a seed did.
+/// The trace of a seed's simulation.
 #[derive(Debug)]
 pub(super) struct Trace {
     /// How many steps, and their hash.

@@ -1,8 +1,9 @@
-//! What `#[mini::test(sim, seeds = 200)]` becomes: the body under each seed, each on a fresh thread, several at once.
+//! The expansion of `#[mini::test(sim, seeds = 200)]`: the body under each seed, each on a fresh thread, several at
+//! once.
 //!
-//! The first seed that fails ends the run: the smallest of those that do, so that how many threads there are does not
-//! matter. It is told with the command that runs it again, without the faults that it does not need (`rerun.rs`). If no
-//! seed fails, the lines that should have been reached must have been (`coverage.rs`).
+//! The first seed that fails ends the run. It is the smallest of those that fail, so the number of threads does not
+//! matter. It is reported with the command that runs it again, without the faults that it does not need (`rerun.rs`).
+//! If no seed fails, the lines that should have been reached must have been (`coverage.rs`).
 //!
 //! A thread for each seed, as what a test keeps in thread-local variables must not come from another seed.
 
@@ -32,8 +33,8 @@ pub struct Seeds {
     steps: Option<u64>,
 }
 
-/// What a test with seeds, and the future of a [host](super::Current::host), may return: nothing, or a `Result`. An
-/// error fails the test, and is shown by its `Debug`.
+/// The types that a test with seeds, and the future of a [host](super::Current::host), may return: nothing, or a
+/// `Result`. An error fails the test, and is shown by its `Debug`.
 ///
 /// # Examples
 ///

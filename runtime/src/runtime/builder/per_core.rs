@@ -7,8 +7,8 @@ use crate::runtime::per_core::PerCore;
 use crate::scheduler::config::{self, Config};
 
 impl Builder<PerCore> {
-    /// Whether each thread is bound to a processor of its own, in the order of their numbers. If there are more threads
-    /// than processors, they begin again with the first. Not bound by default.
+    /// Binds each thread to a processor of its own, in the order of the processors' numbers. If there are more threads
+    /// than processors, numbering restarts with the first. Off by default.
     ///
     /// Only processors that the process may use count (taskset(1), cpusets). Linux and Android only: elsewhere the
     /// system places threads as it likes.
@@ -35,7 +35,7 @@ impl Builder<PerCore> {
     ///
     /// # Errors
     ///
-    /// As those of [`Builder::build`] for a [`Runtime`](crate::runtime::Runtime).
+    /// Returns the errors of [`Builder::build`] for a [`Runtime`](crate::runtime::Runtime).
     pub fn build(&self) -> io::Result<PerCore> {
         let count = config::workers(self.workers)?;
         self.config.check()?;
