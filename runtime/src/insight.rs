@@ -305,13 +305,15 @@ impl Dump {
         json::of(self)
     }
 
-    /// As [`to_json`](Self::to_json), for a runtime with very many tasks: `groups` in the place of `tasks`. The tasks
-    /// of a group have their name (with `*` for numbers that differ), the line of their spawn, their state and what
-    /// they wait for in common. The `most` largest are there, and `groups_left_out` says how many are not.
+    /// Returns the dump as JSON, for a runtime with very many tasks. It is like [`to_json`](Self::to_json), but has
+    /// `groups` in place of `tasks`.
     ///
-    /// Of a group there are the `count` of its tasks; the `polled` times since the dump before, which was made
-    /// `since_seconds` ago; `unchanged`, how many wait and were not polled since, and `unchanged_seconds`, for how long
-    /// the first of these; and the `ids` of a few.
+    /// The tasks of a group have the same name (with `*` for numbers that differ), line of spawn, state and wait. The
+    /// JSON has the `most` largest groups; `groups_left_out` is the number of the others.
+    ///
+    /// A group has the `count` of its tasks; the number of times they were `polled` since the previous dump, which was
+    /// made `since_seconds` ago; the number `unchanged` of tasks that wait and were not polled since, and
+    /// `unchanged_seconds`, the longest such wait; and the `ids` of a few tasks.
     ///
     /// # Examples
     ///
@@ -390,7 +392,7 @@ impl DumpedTask {
         self.source.name.as_deref()
     }
 
-    /// Where the task was spawned.
+    /// Returns the line that spawned the task.
     ///
     /// # Examples
     ///
@@ -417,7 +419,7 @@ impl DumpedTask {
         self.host.as_deref()
     }
 
-    /// How often the task was polled, modulo 2^30.
+    /// Returns the number of polls of the task, modulo 2^30.
     ///
     /// # Examples
     ///
@@ -426,8 +428,8 @@ impl DumpedTask {
         self.polls
     }
 
-    /// What the task waits for, and the line where: the same text as in a [`Debug`](std::fmt::Debug) of its handle.
-    /// `None` if it runs, or waits to run.
+    /// Describes what the task waits for, with the line: the same text as in the [`Debug`](std::fmt::Debug) of its
+    /// handle. Returns `None` if it runs, or is ready to run.
     ///
     /// # Examples
     ///
@@ -436,7 +438,7 @@ impl DumpedTask {
         self.waits().map(|wait| wait.to_string())
     }
 
-    /// Whether nobody is left who could wake it: see [`Dump`].
+    /// Returns `true` if no waker is left that could wake the task; see [`Dump`].
     ///
     /// # Examples
     ///

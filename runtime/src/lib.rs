@@ -192,11 +192,10 @@ pub mod net {
     }
 }
 
-/// The standard streams, copying, what other file descriptors need to wait, the traits the streams implement, and what
-/// errors tell.
+/// Standard streams, copying, readiness of other file descriptors, the traits of the streams, and details of errors.
 ///
-/// The traits are those of `futures-io`, so that the adapters of `futures` and `futures-lite` (`BufReader`, `lines`)
-/// fit. With the feature `io-util` those of `futures-lite` are here too.
+/// The traits are those of `futures-io`, so the adapters of `futures` and `futures-lite` (`BufReader`, `lines`) work.
+/// With the feature `io-util` this module also has the adapters of `futures-lite`.
 ///
 /// # Examples
 ///

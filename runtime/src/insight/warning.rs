@@ -12,7 +12,7 @@ use crate::primitives::atomic::AtomicBool;
 use crate::primitives::{Mutex, lock};
 use crate::task;
 
-/// Something that a program hardly wants, seen while it runs: see [`Builder::warnings`].
+/// A likely mistake of the program, seen while it runs; see [`Builder::warnings`].
 ///
 /// Its `Display` is one line that names the task and the lines of code.
 ///
@@ -131,7 +131,8 @@ impl Warning {
         self.task
     }
 
-    /// Where the task was spawned, or if it is the future of a `block_on`: where it waits, if that is known.
+    /// Returns the line that spawned the task. For the future of a `block_on` it is the line where it waits, if that is
+    /// known.
     ///
     /// # Examples
     ///
@@ -140,19 +141,20 @@ impl Warning {
         self.location
     }
 
-    /// Of a [long poll](WarningKind::LongPoll) the native stack of its thread: the functions that it was in within the
-    /// poll and their lines, one in a line, the innermost first. Of functions of the standard library that call each
-    /// other there is the outermost. A `…` at the end says that there are more.
+    /// Returns the native stack of the thread in a [long poll](WarningKind::LongPoll): the functions within the poll
+    /// with their lines, one per line, the innermost first. If functions of the standard library call each other, only
+    /// the outermost is listed. A `…` at the end stands for further functions.
     ///
-    /// With the feature `backtrace`, on Linux for x86-64; else `None`. A program without debug information has no
-    /// lines, and one that is stripped no stack. To look them up takes half a second in a debug build, on a thread of
-    /// its own; this call waits for that. In the child of a fork(2) it is `None` if that was not done by then.
+    /// Requires the feature `backtrace` and Linux for x86-64; otherwise the result is `None`. A program without debug
+    /// information has no lines, and a stripped program no stack. In a debug build a separate thread takes half a
+    /// second to look the functions up; this call waits for it. In the child of a fork(2) the result is `None` if the
+    /// thread had not finished at the fork.
     ///
-    /// The thread is interrupted by a SIGURG, once for a poll that is told, unless the program handles that signal;
-    /// one that waits for it, as by sigwait(3), gets it. The handler runs on the thread's alternate stack,
-    /// takes no lock and makes two system calls. A thread that waits is interrupted only in a call that goes on after
-    /// a signal (not for sockets, pipes or readiness), in a sleep, and in futex(2): [`std::thread::sleep`] and std's
-    /// waits go on; sleep(3), usleep(3) and sem_timedwait(3) of C end early.
+    /// The thread is interrupted by a SIGURG, once per reported poll, unless the program handles that signal. Code that
+    /// waits for this signal, for example by sigwait(3), receives it. The handler runs on the thread's alternate stack,
+    /// takes no lock and makes two system calls. A waiting thread is interrupted only in a call that restarts after a
+    /// signal (not for sockets, pipes or readiness), in a sleep, and in futex(2): [`std::thread::sleep`] and std's
+    /// waits continue; sleep(3), usleep(3) and sem_timedwait(3) of C end early.
     ///
     /// That is asked just before. A thread that computed by then may come to another call before the signal does, and
     /// that call then ends early with `EINTR`, or `ErrorKind::Interrupted`: as poll(2) does, a read of a socket with a
@@ -169,7 +171,7 @@ impl Warning {
         self.stack.wait()
     }
 
-    /// How long the runtime had been there when it was seen.
+    /// Returns the age of the runtime when the warning was made.
     ///
     /// # Examples
     ///

@@ -288,11 +288,11 @@ macro_rules! __join {
 /// Waits for several futures at once, and gives their outputs as a tuple.
 ///
 /// The futures run concurrently in this task, and each gets its turn to be polled first. The macro takes them by value,
-/// and awaits by itself. Behind `maybe` stands a future that is not waited for: once all others are done it is dropped,
-/// and its output is an `Option`. `maybe(..)` and `maybe::..` are a function and a path of that name, as elsewhere.
+/// and awaits by itself. A future after `maybe` is not waited for: once all others are done it is dropped, and its
+/// output is an `Option`. `maybe(..)` and `maybe::..` are a function and a path of that name, as elsewhere.
 ///
-/// Whenever the task is woken all futures are polled that are not done. For a number of futures that is not known when
-/// the program is written, or for many, there is [`scope!`](crate::scope).
+/// Whenever the task is woken, all futures that are not done are polled. For many futures, or a number that is not
+/// known when the program is written, use [`scope!`](crate::scope).
 ///
 /// # Examples
 ///
@@ -320,15 +320,16 @@ macro_rules! __join {
 ///
 /// # Cancel safety
 ///
-/// If the caller is dropped, so are the futures, and the outputs that are there.
+/// If the caller is dropped, the futures are dropped, and so are the outputs of those that are done.
 #[macro_export]
 macro_rules! join {
     ($($branches:tt)*) => { $crate::__join!(@branches infallible none [] () [$crate::structure::Empty] $($branches)*) };
 }
 
-/// As [`join!`](crate::join), of futures that give a `Result`: the first error drops the others.
+/// Waits for several futures that return a `Result`; the first error drops the others. See [`join!`](crate::join).
 ///
-/// The output is `Ok` with the values as a tuple, or the first error, given when the other futures have been dropped.
+/// The output is `Ok` with the values as a tuple, or the first error. The error is returned after the other futures
+/// have been dropped.
 ///
 /// # Examples
 ///
@@ -349,7 +350,7 @@ macro_rules! join {
 ///
 /// # Errors
 ///
-/// The first of a future.
+/// Returns the first error of a future.
 ///
 /// # Cancel safety
 ///

@@ -2,15 +2,15 @@
 
 /// Runs a body with children that borrow, all in this task, and ends when body and children have ended.
 ///
-/// Children are `Send`, so that the task may move between workers; [`local_scope!`](crate::local_scope) is for others.
-/// `s` can be cloned into a child, which then spawns too. The output is that of the body.
+/// Children are `Send`, so that the task may move between workers; for others use [`local_scope!`](crate::local_scope).
+/// `s` can be cloned into a child, which may then spawn too. The output is the output of the body.
 ///
-/// Children run concurrently with the body and with each other, on one task: they may borrow what lives outside of the
-/// scope, also mutably, and need not be `'static`. See [`task::Scope::spawn`].
+/// Children run concurrently with the body and with each other, on one task: they may borrow values that live outside
+/// the scope, even mutably, and need not be `'static`. See [`task::Scope::spawn`].
 ///
 /// A `?` or a `return` in the body ends the body alone; the scope then waits for its children. To cancel them at the
-/// first error there is [`try_scope!`](crate::try_scope). With `move |s|` the scope owns what the body mentions, and
-/// children borrow from that: such a scope can be spawned.
+/// first error, use [`try_scope!`](crate::try_scope). With `move |s|` the scope owns the values that the body uses, and
+/// children borrow from them: such a scope can be spawned.
 ///
 /// [`task::Scope::spawn`]: crate::task::Scope::spawn
 ///
@@ -43,11 +43,11 @@ macro_rules! scope {
     ($($scope:tt)*) => { $crate::__scope!(Scope $($scope)*) };
 }
 
-/// As [`scope!`](crate::scope), and the first error cancels the rest.
+/// Runs a body with children like [`scope!`](crate::scope); the first error cancels the rest.
 ///
-/// The body gives a `Result`, and so does each child. The first `Err`, of the body or of a child, read or not, cancels
-/// the others: they are dropped, then the scope is ready with that error. So awaiting the handle of a child gives
-/// `Ok`; where the child fails, the body goes no further.
+/// The body returns a `Result`, and so does each child. The first `Err`, of the body or of a child, read or not,
+/// cancels the others: they are dropped, then the scope is ready with that error. So awaiting the handle of a child
+/// returns `Ok`; if the child fails, the body does not continue.
 ///
 /// # Examples
 ///
@@ -76,7 +76,7 @@ macro_rules! scope {
 ///
 /// # Errors
 ///
-/// The first of the body or a child.
+/// Returns the first error of the body or a child.
 ///
 /// # Panics
 ///
@@ -90,7 +90,7 @@ macro_rules! try_scope {
     ($($scope:tt)*) => { $crate::__scope!(TryScope $($scope)*) };
 }
 
-/// As [`scope!`](crate::scope), with children that need not be `Send`.
+/// Runs a body with children like [`scope!`](crate::scope); the children need not be `Send`.
 ///
 /// # Examples
 ///
@@ -122,7 +122,7 @@ macro_rules! local_scope {
     ($($scope:tt)*) => { $crate::__scope!(LocalScope $($scope)*) };
 }
 
-/// As [`try_scope!`](crate::try_scope), with children that need not be `Send`.
+/// Runs a body with children like [`try_scope!`](crate::try_scope); the children need not be `Send`.
 ///
 /// # Examples
 ///
@@ -141,7 +141,7 @@ macro_rules! local_scope {
 ///
 /// # Errors
 ///
-/// The first of the body or a child.
+/// Returns the first error of the body or a child.
 ///
 /// # Panics
 ///

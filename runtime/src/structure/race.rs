@@ -29,10 +29,10 @@ pub enum Outcome<Before, T> {
     Before(Before),
 }
 
-/// What all branches of a race are, each with those before it.
+/// A list of the branches of a race: each branch with the list of those before it.
 ///
-/// The futures are pinned where the macro stands. As parts of the list they would be copied, without optimisations, each
-/// time that another branch is added.
+/// The futures are pinned where the macro is called. As parts of the list they would be copied, without optimisations,
+/// each time that another branch is added.
 pub trait Racers {
     /// The output of one of them.
     type Output;
@@ -149,7 +149,7 @@ pub fn biased<L: Racers>(list: L) -> Race<L> {
     Race { list, start: 0, is_biased: true }
 }
 
-/// A branch, behind others. `matches` tells whether the output matches its pattern.
+/// Adds a branch after others. `matches` returns `true` if the output matches its pattern.
 pub fn racer<Before, F, P>(before: Before, future: Pin<&mut Option<F>>, matches: P) -> Racer<'_, Before, F, P>
 where
     F: Future,
@@ -165,22 +165,22 @@ pub fn no_branch_left() -> ! {
     panic!("no branch of `race!` is left: each is off by its `if`, or its output did not match; add an `else` arm")
 }
 
-/// Waits for the first of several futures, and drops the others before it goes on.
+/// Waits for the first of several futures, and drops the others.
 ///
-/// `race!(a, b)` gives the output of whichever is ready first. With arms, `pattern = future => expression`, it gives
-/// the expression of the arm whose future was first; `break`, `continue`, `return`, `?` and `.await` in it act on the
-/// function around the macro. The macro takes the futures by value, and awaits by itself.
+/// `race!(a, b)` returns the output of the first future that is ready. With arms, `pattern = future => expression`, it
+/// evaluates the expression of the arm whose future was first; `break`, `continue`, `return`, `?` and `.await` in it
+/// act on the function around the macro. The macro takes the futures by value, and needs no `.await`.
 ///
 /// - An output that does not match its pattern puts its branch out of the race.
-/// - A branch with `, if condition` takes part only if the condition holds; else its future is not even made. All
-///   conditions are looked at before the first future is made.
-/// - `else => expression` is what happens when no branch is left.
-/// - Which branch is polled first is drawn anew each time, so none starves the others. With `biased;` in front they
-///   are polled in their order.
+/// - A branch with `, if condition` takes part only if the condition holds; otherwise its future is not even made. All
+///   conditions are evaluated before the first future is made.
+/// - `else => expression` is evaluated when no branch is left.
+/// - The branch that is polled first is drawn anew each time, so none starves the others. With `biased;` in front the
+///   branches are polled in their order.
 ///
-/// When an arm begins, the losers are gone: what they held is released, and what they had done half-way is undone as
-/// their pages say under "Cancel safety". A future that is to go on after it has lost is pinned outside, and takes part
-/// as `&mut future`; then it must be polled again soon, as it may hold a lock that others wait for.
+/// When an arm begins, the losers have been dropped: they have released what they held, and lose what their docs
+/// describe under "Cancel safety". To continue a future after it has lost, pin it outside and pass `&mut future`. Poll
+/// it again soon, as it may hold a lock that others wait for.
 ///
 /// # Examples
 ///

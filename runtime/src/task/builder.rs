@@ -1,7 +1,7 @@
 //! Tasks with names.
 //!
-//! The spawning functions again, with a name that panics, errors and debug output show beside the task's id.
-//! `origin.rs` says how a task keeps it.
+//! `Builder`: spawns tasks with a name, which panics, errors and debug output show with the task's id. `origin.rs`
+//! describes how a task keeps it.
 //!
 //! Rejected: `io::Result` as the output of the spawning methods, as in tokio: they cannot fail.
 
@@ -150,7 +150,7 @@ impl Builder {
     ///
     /// # Examples
     ///
-    /// As with [`spawn_on`](Self::spawn_on).
+    /// See [`spawn_on`](Self::spawn_on).
     #[track_caller]
     pub fn spawn_blocking_on<F, T>(self, job: F, handle: &Handle) -> JoinHandle<T>
     where

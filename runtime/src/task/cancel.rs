@@ -97,7 +97,7 @@ impl CancelToken {
         Self { node: self.node.child() }
     }
 
-    /// Cancels this token and all that descend from it, and wakes everything that waits for one of them.
+    /// Cancels this token and all its descendants, and wakes everything that waits for one of them.
     ///
     /// Returns `false` if this token was cancelled before: it keeps its first reason and line, and this call does
     /// nothing.
@@ -121,7 +121,7 @@ impl CancelToken {
         self.node.cancel(Cancelled::new(reason, location))
     }
 
-    /// Whether the token is cancelled. Reads one flag, for loops that compute.
+    /// Returns `true` if the token is cancelled. Reads one flag, so a loop that computes may call it often.
     ///
     /// # Examples
     ///
@@ -200,7 +200,7 @@ impl CancelToken {
 
     /// Runs `future` until it is ready or the token is cancelled.
     ///
-    /// Each poll looks at the token first: once it is cancelled, `future` is not polled any more, also if it could be
+    /// Each poll checks the token first: once it is cancelled, `future` is not polled any more, even if it could be
     /// ready. `future` is dropped before the result is returned.
     ///
     /// # Examples
@@ -254,7 +254,7 @@ impl CancelToken {
     }
 }
 
-/// Cancels a token when it is dropped; made by [`CancelToken::drop_guard`], whose line the token then tells.
+/// Cancels a token when it is dropped; returned by [`CancelToken::drop_guard`], whose line the cancellation reports.
 ///
 /// # Examples
 ///

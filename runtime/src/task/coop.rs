@@ -18,8 +18,8 @@ use pin_project_lite::pin_project;
 
 pub use super::budget::{ConsumeBudget, Unconstrained, consume_budget, unconstrained};
 
-/// Whether something is left of the budget. If nothing is, [`poll_proceed`] makes the task yield. Outside of a task,
-/// always.
+/// Returns `true` if some of the budget is left, and always outside a task. If none is left, [`poll_proceed`] makes the
+/// task yield.
 ///
 /// # Examples
 ///
@@ -37,7 +37,7 @@ pub fn has_budget_remaining() -> bool {
     mini_context::has_budget()
 }
 
-/// Whether the task may go on: `Pending`, with the task woken, once the budget is spent.
+/// Returns `Ready` if the task may proceed. Once the budget is spent, it wakes the task and returns `Pending`.
 ///
 /// If the operation completes, call [`made_progress`](Proceed::made_progress), which spends a unit. An operation that
 /// does not complete spends nothing.

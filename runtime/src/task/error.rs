@@ -1,4 +1,4 @@
-//! Why a task has no output.
+//! `JoinError`: the reason why a task has no output.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -10,9 +10,9 @@ use std::sync::Arc;
 use super::id::Id;
 use crate::primitives::{Mutex, lock};
 
-/// Why a task ended without an output: it was cancelled, or it panicked.
+/// The error of a task without an output: it was cancelled, or it panicked.
 ///
-/// A blocking job for which the system had no thread counts as cancelled; the text says so.
+/// A blocking job for which the system had no thread counts as cancelled; the text gives this reason.
 ///
 /// # Examples
 ///
@@ -34,7 +34,7 @@ struct Inner {
     cause: Cause,
 }
 
-/// Which task it was.
+/// The task that an error is about.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
     pub(crate) id: Id,
@@ -67,7 +67,7 @@ impl JoinError {
         Self(Box::new(Inner { source, cause: Cause::Cancelled(REFUSAL.take()) }))
     }
 
-    /// What the system said when it was asked for the thread that the task needed.
+    /// Returns the system's error for the thread that the task needed.
     #[cfg(feature = "fs")]
     pub(crate) fn refusal(&self) -> Option<io::Error> {
         match self.0.cause {
@@ -81,7 +81,8 @@ impl JoinError {
         Self(Box::new(Inner { source, cause: Cause::Panicked(Mutex::new(payload)) }))
     }
 
-    /// Whether the task was cancelled: aborted, dropped with its runtime, or a blocking job that got no thread.
+    /// Returns `true` if the task was cancelled: aborted, dropped with its runtime, or a blocking job that got no
+    /// thread.
     ///
     /// # Examples
     ///
@@ -90,7 +91,7 @@ impl JoinError {
         matches!(self.0.cause, Cause::Cancelled(_))
     }
 
-    /// Whether the task panicked, in its future or in that future's destructor.
+    /// Returns `true` if the task panicked, in its future or in that future's destructor.
     ///
     /// # Examples
     ///
@@ -117,7 +118,7 @@ impl JoinError {
         self.0.source.name.as_deref()
     }
 
-    /// Where the task was spawned.
+    /// Returns the line that spawned the task.
     ///
     /// # Examples
     ///

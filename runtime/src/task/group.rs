@@ -153,8 +153,8 @@ impl Group {
         self
     }
 
-    /// How long a shutdown of this group waits before it aborts what is left: five seconds unless this is called. In
-    /// the shutdown of a group above, or of the program, the grace of that one counts.
+    /// Sets the time that a shutdown of this group waits before it aborts the remaining tasks; five seconds by default.
+    /// When a parent group or the program shuts down, its grace applies instead.
     ///
     /// # Examples
     ///
@@ -165,7 +165,7 @@ impl Group {
         self
     }
 
-    /// The token of the group. Cancelling it asks the tasks to end, and does nothing else.
+    /// Returns the token of the group. Cancelling the token asks the tasks to end, and does nothing else.
     ///
     /// # Examples
     ///
@@ -175,7 +175,8 @@ impl Group {
         self.node().token.clone()
     }
 
-    /// How many tasks of the group and its subgroups are alive: their futures have not been dropped yet.
+    /// Returns the number of tasks of the group and its subgroups that are alive: their futures have not been dropped
+    /// yet.
     ///
     /// # Examples
     ///
@@ -196,7 +197,7 @@ impl Group {
         self.node().alive()
     }
 
-    /// Whether no task of the group and its subgroups is alive.
+    /// Returns `true` if no task of the group and its subgroups is alive.
     ///
     /// # Examples
     ///
@@ -206,13 +207,15 @@ impl Group {
         self.len() == 0
     }
 
-    /// Starts a task in the group, on the current runtime. A [`deadline`](crate::time::deadline) around the call can be
-    /// read in the task, by [`remaining`](crate::time::remaining); it does not end the task. The output says whether it
-    /// has failed: see [`Outcome`], and [`spawn_any`](Self::spawn_any) for outputs of other types.
+    /// Starts a task in the group, on the current runtime.
     ///
-    /// While a shutdown waits, tasks may still be started: their token is cancelled. When the shutdown has ended, or is
-    /// aborting what is left, the group refuses: the future is dropped in this call, the handle says
-    /// [`is_cancelled`](crate::task::JoinError::is_cancelled), and the first time stderr tells.
+    /// The task can read a [`deadline`](crate::time::deadline) around the call by
+    /// [`remaining`](crate::time::remaining); the deadline does not end the task. The output shows whether the task has
+    /// failed: see [`Outcome`], and [`spawn_any`](Self::spawn_any) for outputs of other types.
+    ///
+    /// While a shutdown waits, tasks may still be started; their token is cancelled already. When the shutdown has
+    /// ended, or is aborting tasks, the group refuses the task: the future is dropped in this call, the handle returns
+    /// a [cancelled](crate::task::JoinError::is_cancelled) error, and the first refusal is reported on stderr.
     ///
     /// # Examples
     ///
@@ -242,7 +245,7 @@ impl Group {
         boxed!(Box::pin, future: F => spawn(self.node(), future, None, Outcome::failure, "Group::spawn"))
     }
 
-    /// As [`spawn`](Self::spawn), with a name for the task.
+    /// Starts a task with a name in the group; see [`spawn`](Self::spawn).
     ///
     /// # Examples
     ///
@@ -320,8 +323,8 @@ impl Group {
 
     /// Runs `job` on a thread of the blocking pool, where it may block, as a task of the group.
     ///
-    /// A job that has begun cannot be aborted: a shutdown that finds it after the grace names it as still running. It
-    /// should ask the group's [`token`](Self::token) now and then.
+    /// A job that has begun cannot be aborted: if it still runs after the grace, a shutdown names it. So it should
+    /// check the group's [`token`](Self::token) now and then.
     ///
     /// # Examples
     ///

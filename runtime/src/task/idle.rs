@@ -15,16 +15,16 @@ use mini_context::{Note, Reason, forget_wait, leave_note};
 use crate::scheduler::context;
 use crate::scheduler::idle_queue::IdleQueue;
 
-/// Waits until the worker that runs this task has nothing else to do: no task is ready, and a poll of its sockets and
-/// timers has brought none.
+/// Waits until the worker that runs this task has nothing else to do: no task is ready, and a check of its sockets and
+/// timers has woken none.
 ///
 /// A task that awaits this before each step has a low priority: it comes after everything else. A server that does so
 /// before each `accept` serves the connections it has before it takes new ones. Waiting tasks are released one at a
 /// time, in their order, so that each finds nothing else ready. With a paused clock they run before time moves on.
 ///
-/// On a worker that is never idle this never ends; beside a task that loops over `yield_now` it does not end either. A
-/// stolen task waits for the worker that it is now on. On a thread that is no worker, such as one of another executor
-/// or one in a `block_on` that got no worker's place, it lets other tasks run once, and is ready then.
+/// On a worker that is never idle this never ends, and neither does it while another task loops over `yield_now`. A
+/// stolen task waits for its new worker. On a thread that is not a worker, such as a thread of another executor or one
+/// in a `block_on` that could not become a worker, it lets other tasks run once, and is then ready.
 ///
 /// # Examples
 ///

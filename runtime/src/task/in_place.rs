@@ -48,9 +48,9 @@ use crate::scheduler::shared::Shared;
 /// # Panics
 ///
 /// In the tasks and `block_on` of a `current_thread` runtime, where no other worker could take its tasks: `f` might
-/// wait for one of them for ever. This holds for [`Handle::block_on`](crate::runtime::Handle::block_on) too, where
-/// tokio allows it: tokio's only polls its future, while this one also runs the runtime's tasks unless another thread
-/// does. It panics even then, so that the outcome does not depend on which thread came first. Use
+/// wait forever for one of them. This holds for [`Handle::block_on`](crate::runtime::Handle::block_on) too, where tokio
+/// allows it: tokio's only polls its future, while this one also runs the runtime's tasks unless another thread does.
+/// It panics even then, so that the outcome does not depend on which thread came first. Use
 /// [`spawn_blocking`](crate::spawn_blocking) there.
 ///
 /// If `f` panics, for example because it calls `spawn_local`, even in a `block_on` of this runtime.

@@ -17,14 +17,14 @@ use super::refcount::{OnJoin, OnWithdraw};
 use super::{Id, JoinError, SharedJoinHandle, Task};
 use crate::scheduler::context;
 
-/// Awaits the output of a task. Dropping it detaches the task, which goes on running.
+/// Awaits the output of a task. Dropping it detaches the task, which keeps running.
 ///
 /// Made by [`spawn`](crate::spawn), [`spawn_local`](crate::spawn_local) and [`spawn_blocking`](crate::spawn_blocking).
 ///
 /// Its `Debug` shows the task: id, name, the line that spawned it, how often it was polled, and as `last_wait` what its
-/// last poll was pending for, with the line that made that future. Of several futures it shows one: a socket rather
-/// than a timer, otherwise the last. `unknown` means that it was nothing of this runtime, such as a channel of another
-/// crate.
+/// last poll was pending for, with the line that made that future. If there are several futures it shows one: a socket
+/// rather than a timer, otherwise the last. `unknown` means a future that does not belong to this runtime, such as a
+/// channel of another crate.
 ///
 /// # Examples
 ///
@@ -41,7 +41,7 @@ use crate::scheduler::context;
 ///
 /// # Panics
 ///
-/// If a task awaits its own handle: it would wait for ever.
+/// If a task awaits its own handle: it would wait forever.
 ///
 /// # Cancel safety
 ///
@@ -58,8 +58,8 @@ impl<T> JoinHandle<T> {
         Self { task: ManuallyDrop::new(task), is_spent: false, output: PhantomData }
     }
 
-    /// Asks the task to stop. Its future is dropped where it runs, and the handle then says
-    /// [`is_cancelled`](JoinError::is_cancelled), unless it finished first.
+    /// Asks the task to stop. Its future is dropped where it runs, and the handle then returns a
+    /// [cancelled](JoinError::is_cancelled) error, unless the task finished first.
     ///
     /// A task that is being polled is dropped at the end of that poll. A blocking job that has started runs on.
     ///
@@ -130,7 +130,7 @@ impl<T> JoinHandle<T> {
         SharedJoinHandle::new(self)
     }
 
-    /// Whether the task has ended and its future has been dropped.
+    /// Returns `true` if the task has ended and its future has been dropped.
     ///
     /// # Examples
     ///
@@ -390,7 +390,7 @@ impl AbortHandle {
         self.task.abort();
     }
 
-    /// Whether the task has ended and its future has been dropped.
+    /// Returns `true` if the task has ended and its future has been dropped.
     ///
     /// # Examples
     ///

@@ -67,7 +67,7 @@ impl<T> JoinSet<T> {
         Self { handles: Vec::new(), free: Vec::new(), ready: VecDeque::new(), ended: Arc::default() }
     }
 
-    /// How many tasks have not been joined, whether they have ended or not.
+    /// Returns the number of tasks that have not been joined, whether they have ended or not.
     ///
     /// # Examples
     ///
@@ -83,7 +83,7 @@ impl<T> JoinSet<T> {
         self.handles.len() - self.free.len()
     }
 
-    /// Whether all tasks have been joined.
+    /// Returns `true` if all tasks have been joined.
     ///
     /// # Examples
     ///
@@ -108,7 +108,7 @@ impl<T> JoinSet<T> {
         self.handles.iter().flatten().for_each(JoinHandle::abort);
     }
 
-    /// Lets all tasks go on without the set, which is empty afterwards.
+    /// Detaches all tasks from the set, which is empty afterwards; the tasks keep running.
     ///
     /// # Examples
     ///
@@ -211,7 +211,7 @@ impl<T: 'static> JoinSet<T> {
         JoinNext(self.join_next_with_id())
     }
 
-    /// As [`join_next`](Self::join_next), with the id of the task.
+    /// Waits for the next task that ends, and returns its id too; see [`join_next`](Self::join_next).
     ///
     /// # Examples
     ///
@@ -256,11 +256,11 @@ impl<T: 'static> JoinSet<T> {
         self.try_join_next_with_id().map(without_id)
     }
 
-    /// As [`try_join_next`](Self::try_join_next), with the id of the task.
+    /// Returns a task that has ended, with its id; see [`try_join_next`](Self::try_join_next).
     ///
     /// # Examples
     ///
-    /// As with [`try_join_next`](Self::try_join_next).
+    /// See [`try_join_next`](Self::try_join_next).
     ///
     /// # Errors
     ///
@@ -295,11 +295,11 @@ impl<T: 'static> JoinSet<T> {
         self.poll_join_next_with_id(cx).map(|next| next.map(without_id))
     }
 
-    /// As [`poll_join_next`](Self::poll_join_next), with the id of the task.
+    /// Polls for a task that has ended, with its id; see [`poll_join_next`](Self::poll_join_next).
     ///
     /// # Examples
     ///
-    /// As with [`poll_join_next`](Self::poll_join_next).
+    /// See [`poll_join_next`](Self::poll_join_next).
     ///
     /// # Errors
     ///

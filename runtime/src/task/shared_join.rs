@@ -1,7 +1,7 @@
 //! `SharedJoinHandle`: several that wait for the end of one task.
 //!
 //! Made from the task's one join handle, which it keeps under a lock with the wakers of all that wait. The waker left
-//! with the task wakes all of them; the first that is polled then takes the output out of the task, and each gets a
+//! with the task wakes all waiters; the first waiter that is polled takes the output out of the task, and each gets a
 //! clone.
 //!
 //! Rejected: a list of waiters in the task (a word more in each task, for what few programs do). The wakers beside the
@@ -19,10 +19,11 @@ use super::slab::Slab;
 use super::{Id, JoinError, JoinHandle};
 use crate::primitives::{Mutex, lock};
 
-/// Awaits the output of a task, beside others that do; made by [`JoinHandle::shared`]. Each gets a clone of the output.
+/// Awaits the output of a task that several handles may await; returned by [`JoinHandle::shared`]. Each gets a clone of
+/// the output.
 ///
-/// When all clones have been dropped the task is detached, as by the drop of a [`JoinHandle`]. One that has given the
-/// output gives it again.
+/// When all clones have been dropped, the task is detached, as by the drop of a [`JoinHandle`]. A handle that is
+/// awaited again returns the output again.
 ///
 /// # Examples
 ///
@@ -48,11 +49,11 @@ use crate::primitives::{Mutex, lock};
 ///
 /// # Panics
 ///
-/// If a task awaits its own end: it would wait for ever.
+/// If a task awaits its own end: it would wait forever.
 ///
 /// # Cancel safety
 ///
-/// Goes on: dropping the handle does not touch the task, nor others that wait for it.
+/// Goes on: dropping the handle does not affect the task, nor other handles that wait for it.
 #[must_use = "futures do nothing unless awaited"]
 pub struct SharedJoinHandle<T> {
     joined: Arc<Joined<T>>,
@@ -108,7 +109,7 @@ impl<T> SharedJoinHandle<T> {
         Self { joined: Arc::new(joined), number: None }
     }
 
-    /// Asks the task to stop, as [`JoinHandle::abort`] does. All that wait for it are told.
+    /// Asks the task to stop, as [`JoinHandle::abort`] does. All waiters receive the error.
     ///
     /// # Examples
     ///
@@ -127,7 +128,7 @@ impl<T> SharedJoinHandle<T> {
         }
     }
 
-    /// Whether the task has ended and its future has been dropped.
+    /// Returns `true` if the task has ended and its future has been dropped.
     ///
     /// # Examples
     ///

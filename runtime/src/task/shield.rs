@@ -28,14 +28,17 @@ use super::unseen::error_in;
 use super::wait::LastWait;
 use super::{CancelToken, JoinHandle, Reason, group};
 
-/// Runs `future` to its end, also if the caller is cancelled meanwhile: as a task of its own, which begins with this
-/// call. Awaiting the shield gives its output; a panic passes through.
+/// Runs `future` to its end, even if the caller is cancelled.
 ///
-/// If the shield is dropped early, the task goes on for `grace` at most. If it is not done then, it is dropped, and
-/// stderr tells its lines.
+/// `future` becomes a task of its own, which begins with this call. Awaiting the shield returns its output; a panic
+/// passes through.
+///
+/// If the shield is dropped early, the task continues for at most `grace`. If it is not done by then, it is dropped,
+/// and its lines are reported on stderr.
 ///
 /// The task belongs to the [`Group`](crate::task::Group) of the task that calls this, or to the program. So a shutdown
-/// waits for it, but not for longer than its own grace: what is shielded then is aborted and named like any other task.
+/// waits for it, but not for longer than the shutdown's own grace: after that the shielded task is aborted and named
+/// like any other task.
 ///
 /// # Examples
 ///

@@ -16,8 +16,8 @@ use crate::scheduler::worker::{self, NoCore};
 /// The task begins to run soon, whether or not the handle is awaited; it does not run before this returns. Dropping the
 /// handle detaches the task.
 ///
-/// A panic ends only this task. Its future is dropped while the panic unwinds, so that locks it holds are poisoned, and
-/// the handle gets the payload; if a destructor panics then, that is only printed.
+/// A panic ends only this task. Its future is dropped while the panic unwinds, so locks that it holds are poisoned, and
+/// the handle gets the payload. If a destructor then panics, that panic is only printed.
 ///
 /// # Examples
 ///
@@ -56,11 +56,12 @@ where
 
 /// Starts a task that never leaves this thread, so its future need not be `Send`.
 ///
-/// On a `current_thread` runtime it lives as long as the runtime, which must then be driven (and dropped) on this
-/// thread while the task is alive. There a thread that has [entered](crate::runtime::Runtime::enter) the runtime may
-/// spawn too, while nobody drives it; the task begins to run in the next `block_on` or `turn`. On a worker of a
-/// multi-threaded runtime it lives until that worker ends. On a thread in `block_on` of a multi-threaded runtime it
-/// ends with the call.
+/// On a `current_thread` runtime the task lives as long as the runtime, which must be driven (and dropped) on this
+/// thread while the task is alive. A thread that has [entered](crate::runtime::Runtime::enter) such a runtime may spawn
+/// too, while no thread drives it; the task begins to run in the next `block_on` or `turn`.
+///
+/// On a worker of a multi-threaded runtime the task lives until that worker ends. On a thread in `block_on` of a
+/// multi-threaded runtime it ends with the call.
 ///
 /// # Examples
 ///
@@ -126,14 +127,14 @@ where
 
 /// Runs `job` on a thread of the blocking pool, where it may block, and returns a handle to its output.
 ///
-/// For file I/O, name resolution, locks that are held for long, and computations of more than a few hundred
-/// microseconds. Aborting takes effect only before the job has started, and then when its turn for a thread comes:
-/// until that the handle waits.
+/// Use it for file I/O, name resolution, locks that are held for long, and computations of more than a few hundred
+/// microseconds. An abort takes effect only before the job has started, and only when a thread takes the job: until
+/// then the handle waits.
 ///
-/// A runtime that is dropped runs the jobs that it has, within its [grace](crate::runtime::Runtime#shutdown).
+/// A runtime that is dropped still runs its queued jobs, within its [grace](crate::runtime::Runtime#shutdown).
 ///
-/// If the system cannot start a thread, the job waits for one that exists. If there is none, the handle gets an error
-/// that counts as cancelled and says why.
+/// If the system cannot start a thread, the job waits for one that exists. If no thread exists, the handle gets an
+/// error that counts as cancelled and gives the reason.
 ///
 /// # Examples
 ///
@@ -157,7 +158,7 @@ where
     boxed!(Box::new, job: F => shared.spawn_blocking(job, Location::caller()))
 }
 
-/// Lets everything else that is ready run before this task goes on.
+/// Yields: everything else that is ready runs before this task continues.
 ///
 /// # Examples
 ///

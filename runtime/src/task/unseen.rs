@@ -76,7 +76,7 @@ impl TaskError {
         self.source.name.as_deref()
     }
 
-    /// Where the task was spawned.
+    /// Returns the line that spawned the task.
     ///
     /// # Examples
     ///

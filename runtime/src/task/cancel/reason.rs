@@ -25,17 +25,17 @@ pub enum Reason {
     Requested,
     /// It took too long.
     Deadline,
-    /// What it belongs to shuts down: a group, or the program at the end of `main`.
+    /// Its owner shuts down: a group, or the program at the end of `main`.
     Shutdown,
-    /// What it belongs to is gone, such as a group whose last handle was dropped.
+    /// Its owner is gone, such as a group whose last handle was dropped.
     ParentGone,
-    /// Something that it belongs together with has failed.
+    /// A sibling has failed.
     SiblingFailed,
     /// A signal asked the program to end.
     Signal,
 }
 
-/// That a [`CancelToken`](super::CancelToken) was cancelled: why, and by which line.
+/// The cancellation of a [`CancelToken`](super::CancelToken): its reason and its line.
 ///
 /// # Examples
 ///

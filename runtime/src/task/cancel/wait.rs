@@ -29,7 +29,7 @@ pub struct WaitForCancel<'a> {
     waiter: Waiter,
 }
 
-/// Waits for the cancellation of a token, which it owns; made by [`CancelToken::cancelled_owned`].
+/// Waits for the cancellation of a token that it owns; returned by [`CancelToken::cancelled_owned`].
 ///
 /// # Examples
 ///

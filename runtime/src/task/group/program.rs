@@ -57,8 +57,8 @@ pub fn shutdown() -> CancelToken {
     root().token.clone()
 }
 
-/// How long the program may take to end: what is left of the grace of its
-/// [`#[mini::main(grace = "10s")]`](crate::main) once that has begun, before that all of it. `None` in a program
+/// Returns the time that the program may take to end: the rest of the grace of its
+/// [`#[mini::main(grace = "10s")]`](crate::main), or all of it if the grace has not begun. Returns `None` in a program
 /// without a `grace`, and in a simulation.
 ///
 /// If the program itself cancels [`shutdown()`](shutdown), the grace begins a moment after that.

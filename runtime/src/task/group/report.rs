@@ -1,4 +1,4 @@
-//! What became of the tasks of a group: counts, and an entry for each task that failed or did not end by itself.
+//! The report of a group: counts of its tasks, and an entry for each task that failed or did not end by itself.
 //!
 //! One flat list for a group and its subgroups: a person reads it from the top, and no depth of groups can overflow a
 //! stack. A group that ends gives its entries to its parent.
@@ -17,7 +17,7 @@ use super::super::{Cancelled, Id};
 /// How many failures a group keeps, and how many lines of a kind a report prints.
 const KEPT: usize = 100;
 
-/// What became of the tasks of a [`Group`](super::Group) and of its subgroups; made by
+/// A report on the ends of the tasks of a [`Group`](super::Group) and its subgroups; returned by
 /// [`Group::shutdown`](super::Group::shutdown).
 ///
 /// Its `Display` has several lines, for people.
@@ -51,7 +51,7 @@ pub struct Report {
     pub(super) running: Vec<Straggler>,
 }
 
-/// What a group knows of its tasks that have ended.
+/// The known results of a group's ended tasks.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tally {
     pub(super) finished: u64,
@@ -170,7 +170,7 @@ impl Report {
         self.why
     }
 
-    /// How long the shutdown took, or has taken so far.
+    /// Returns the duration of the shutdown, or its duration so far.
     ///
     /// # Examples
     ///
@@ -180,7 +180,7 @@ impl Report {
         self.took
     }
 
-    /// How many tasks have ended by themselves, and have not failed, since the group was made.
+    /// Returns the number of tasks that have ended by themselves without failing, since the group was made.
     ///
     /// # Examples
     ///
@@ -190,7 +190,8 @@ impl Report {
         self.tally.finished
     }
 
-    /// How many tasks were cancelled by others: aborted by their handles, or dropped with their runtime.
+    /// Returns the number of tasks that were cancelled otherwise: aborted by their handles, or dropped with their
+    /// runtime.
     ///
     /// # Examples
     ///
@@ -209,7 +210,7 @@ impl Report {
         self.tally.cancelled
     }
 
-    /// How many tasks the group has refused, as it had shut down already.
+    /// Returns the number of tasks that the group has refused, as it had shut down already.
     ///
     /// # Examples
     ///
@@ -219,7 +220,7 @@ impl Report {
         self.tally.refused
     }
 
-    /// How many tasks have failed since the group was made.
+    /// Returns the number of tasks that have failed since the group was made.
     ///
     /// # Examples
     ///
@@ -260,8 +261,9 @@ impl Report {
         &self.tally.aborted
     }
 
-    /// The tasks that were aborted but not dropped within a second after that: they block in a poll or in a destructor,
-    /// or are blocking jobs. Or no thread has come to them, as others block: see [`Straggler::is_running`].
+    /// Returns the tasks that were aborted but not dropped within the next second: they block in a poll or in a
+    /// destructor, or are blocking jobs. Or no thread was free to drop them, as other tasks block: see
+    /// [`Straggler::is_running`].
     ///
     /// # Examples
     ///
@@ -290,7 +292,7 @@ impl Report {
         &self.running
     }
 
-    /// Whether no task has failed, and all have ended without being aborted by the shutdown.
+    /// Returns `true` if no task has failed, and all have ended without being aborted by the shutdown.
     ///
     /// # Examples
     ///
@@ -327,7 +329,7 @@ impl FailedTask {
         self.group.as_deref()
     }
 
-    /// Where the task was spawned.
+    /// Returns the line that spawned the task.
     ///
     /// # Examples
     ///
@@ -337,7 +339,7 @@ impl FailedTask {
         self.location
     }
 
-    /// The error with its causes, as [`Outcome`](super::Outcome) tells them, or the message of the panic.
+    /// Returns the text of the error with its causes, as from [`Outcome`](super::Outcome), or the message of the panic.
     ///
     /// # Examples
     ///
@@ -347,7 +349,7 @@ impl FailedTask {
         &self.error
     }
 
-    /// Whether the task panicked.
+    /// Returns `true` if the task panicked.
     ///
     /// # Examples
     ///
@@ -363,7 +365,7 @@ impl Straggler {
     ///
     /// # Examples
     ///
-    /// As [`JoinHandle::id`](crate::task::JoinHandle::id).
+    /// Returns the id of the task, as [`JoinHandle::id`](crate::task::JoinHandle::id) does.
     #[must_use]
     pub fn id(&self) -> Id {
         self.id
@@ -379,8 +381,8 @@ impl Straggler {
         self.name.as_deref()
     }
 
-    /// Whether a thread was at work on it when the report was made, rather than on others while this one would have run
-    /// or ended. Of a task that was aborted in time `false`.
+    /// Returns `true` if a thread was at work on the task when the report was made; `false` if the task waited for a
+    /// thread that was busy with other tasks, and for a task that was aborted in time.
     ///
     /// # Examples
     ///
@@ -400,7 +402,7 @@ impl Straggler {
         self.group.as_deref()
     }
 
-    /// Where the task was spawned.
+    /// Returns the line that spawned the task.
     ///
     /// # Examples
     ///
@@ -410,7 +412,7 @@ impl Straggler {
         self.location
     }
 
-    /// What the last poll of the task was pending for, with the line; `None` if no poll was.
+    /// Describes what the last poll of the task was pending for, with the line. Returns `None` if no poll was pending.
     ///
     /// # Examples
     ///
@@ -420,7 +422,8 @@ impl Straggler {
         self.last_wait.map(|wait| wait.to_string())
     }
 
-    /// How long the task had not been polled when it was aborted, counted from the cancellation at the earliest.
+    /// Returns the time between the last poll of the task and its abort, counted from the cancellation if that was
+    /// later.
     ///
     /// # Examples
     ///

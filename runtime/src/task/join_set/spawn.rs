@@ -1,4 +1,4 @@
-//! How tasks come into a set.
+//! The methods that spawn tasks into a set.
 
 use std::future::Future;
 use std::panic::Location;
@@ -109,7 +109,7 @@ impl<T: 'static> JoinSet<T> {
     ///
     /// # Examples
     ///
-    /// As with [`spawn_on`](Self::spawn_on).
+    /// See [`spawn_on`](Self::spawn_on).
     #[track_caller]
     pub fn spawn_blocking_on<F>(&mut self, job: F, handle: &Handle) -> AbortHandle
     where
