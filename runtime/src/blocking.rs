@@ -9,9 +9,10 @@
 //! If a thread cannot be started, its job is left to the threads that exist. If there are none, it is discarded with
 //! all jobs that wait, and the error says why.
 //!
-//! A shutdown refuses new jobs and discards lookups that have not started: nobody can use their results. The threads go
-//! on until the queue is empty. The shutdown waits for them for a bounded time; then the jobs that have not started are
-//! discarded and named, and a thread that is still busy is left behind and named. If it does not wait, all jobs run.
+//! A shutdown refuses new jobs and discards lookups that have not started, as their results cannot be used. The threads
+//! keep running until the queue is empty. The shutdown waits for them for a bounded time; then the jobs that have not
+//! started are discarded and named, and a thread that is still busy is left behind and named. If it does not wait, all
+//! jobs run.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -40,7 +41,7 @@ pub(crate) trait Job: Send + 'static {
     fn origin(&self) -> Origin;
 }
 
-/// A job, as others are told of it.
+/// The origin of a job, for reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Origin {
     /// The id of its task.
@@ -96,7 +97,7 @@ struct State<J> {
     calls: usize,
 }
 
-/// Where one thread waits.
+/// The place where one thread waits.
 #[derive(Default)]
 struct Place {
     /// There may be a job for the thread. Changes under the lock of the state; a thread that spins reads it without the
@@ -129,7 +130,7 @@ enum Work<J> {
     Call(Box<dyn FnOnce() + Send>),
 }
 
-/// What is left of the jobs when the wait for them is over.
+/// The jobs that are left when the wait for them is over.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Rest {
     /// Where the jobs that have not returned were spawned.

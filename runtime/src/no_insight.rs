@@ -1,8 +1,8 @@
-//! Without the feature `insight` nobody looks at what a runtime does.
+//! Stands in for `insight` in builds without that feature: a runtime is not watched.
 
 use crate::scheduler::shared::Shared;
 
-/// What a dump would have seen.
+/// The previous dump; there is none.
 #[derive(Debug)]
 pub(crate) enum Before {}
 

@@ -9,7 +9,7 @@ use crate::task::Task;
 
 pub(crate) const SIZES: std::ops::RangeInclusive<usize> = 1 << 10..=1 << 30;
 
-/// What a run has come to.
+/// The outcome of a poll.
 #[derive(Clone, Copy)]
 pub(crate) enum Then {
     Waits,

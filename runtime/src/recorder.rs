@@ -1,16 +1,17 @@
 //! The flight recorder and the histograms: what the workers of a runtime did lately, and for how long.
 //!
-//! A runtime has a [`Recorder`] if its builder asks for one, and then each core a [`Probe`], to which the owner tells
-//! what it does. Other threads (those that wake tasks from outside, those that run blocking jobs) tell the recorder
-//! itself, which has a ring of its own under a lock: they are many, seldom, and a lock keeps the events of a spawn and
-//! its name together. `trace.rs` makes a picture of all this for any thread that asks, and takes none of these locks.
+//! A runtime has a [`Recorder`] if its builder asks for one. Each core then has a [`Probe`], to which its owner reports
+//! its events. Other threads (those that wake tasks from outside, those that run blocking jobs) report to the recorder
+//! itself, which has a ring of its own under a lock: such threads are many, their events are rare, and a lock keeps the
+//! events of a spawn and its name together. `trace.rs` makes a picture of all events for any thread that asks, and
+//! takes none of these locks.
 //!
-//! The hard part is the cost. Off, a core has no probe. Whether it has one is part of the comparison that a worker
-//! makes before each run anyway (`Worker::long_run`), so a poll pays nothing; a spawn asks its list once, whether it is
-//! closed or must be told (`task/owned.rs`); a wake pays one branch.
-//! On, a poll is one event that says how long it took, and its end is the begin of the next one, unless the worker did
-//! something else between them. That takes 15 ns of the worker's CPU time, of which 8 to 14 are for the clock; a wake
-//! takes as much, and a spawn twice that. They read the clock too, as much may happen in a poll before.
+//! The hard part is the cost. If recording is off, a core has no probe. The comparison that a worker makes before each
+//! poll anyway (`Worker::long_run`) includes the check for a probe, so a poll pays nothing; a spawn asks its list once,
+//! whether it is closed or must be recorded (`task/owned.rs`); a wake pays one branch. If recording is on, a poll is
+//! one event with its duration, and its end is the begin of the next poll, unless the worker did something else between
+//! them. That takes 15 ns of the worker's CPU time, of which 8 to 14 are for the clock; a wake takes as much, and a
+//! spawn twice that. Wakes and spawns read the clock too, as much may happen earlier in a poll.
 //!
 //! Rejected:
 //! - Two readings for each poll (8 to 14 ns more).
@@ -101,7 +102,7 @@ struct Times {
     delays: Buckets,
 }
 
-/// What the owner of a core does just now.
+/// The current activity of a core's owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Doing {
     Nothing,
@@ -240,7 +241,7 @@ impl Probe {
         self.becomes(Doing::Waits, self.clock.now());
     }
 
-    /// The owner has waited, or has come to a core that was left.
+    /// Records that the owner has waited, or has taken over a core that was left.
     #[cold]
     pub(crate) fn unparks(&self) {
         let (at, since) = (self.clock.now(), self.since.load(Relaxed));
@@ -295,7 +296,7 @@ impl Probe {
         }
     }
 
-    /// How many tasks wait here, and for any worker.
+    /// Records the numbers of tasks that wait here, and for any worker.
     #[cold]
     pub(crate) fn queues(&self, here: usize, injected: usize) {
         let both = (here as u64) << 32 | injected as u64 & 0xffff_ffff;

@@ -1,6 +1,6 @@
-//! How the runtime says something to the person who runs the program: a line on stderr that begins with its name.
+//! Messages of the runtime to the person who runs the program: a line on stderr that begins with its name.
 //!
-//! Used where nobody else would hear of it. A closed stderr is no reason to panic.
+//! Used for events that would otherwise be unseen. A closed stderr is no reason to panic.
 
 use std::fmt;
 use std::io::Write;
@@ -12,7 +12,7 @@ macro_rules! say {
     ($($text:tt)*) => { $crate::say::line(format_args!($($text)*)) };
 }
 
-/// In one write: the standard library tells of a panic piece by piece, and takes no lock for it.
+/// Prints a line in one write: the standard library prints a panic piece by piece, and takes no lock for it.
 #[cold]
 pub(crate) fn line(text: fmt::Arguments<'_>) {
     let line = format!("mini: {text}\n");
@@ -27,7 +27,7 @@ const WINDOW: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct Throttle(Mutex<Quota>);
 
-/// How many lines were said lately, and how many were not.
+/// The numbers of recent lines that were printed, and that were not.
 #[derive(Debug)]
 struct Quota {
     begun: Option<Instant>,
@@ -35,7 +35,7 @@ struct Quota {
     unsaid: u64,
 }
 
-/// Whether to say something.
+/// The decision whether to print a line.
 #[derive(Debug, PartialEq, Eq)]
 enum Say {
     /// Say it, and that so many before it were not said.

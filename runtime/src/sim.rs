@@ -20,19 +20,18 @@
 //!   time.
 //! - The network: [`Current::host`] adds hosts, which have addresses, names, ports and tasks of their own, and can
 //!   crash, restart and pause; links between them have a latency, lose packets, and can be cut in one direction or
-//!   both. The types of [`mini::net`](crate::net) for TCP and UDP, and what is built on them, are the ones of
-//!   production. Connections behave as those of Linux: lost packets come again later, buffers fill, a closed port
-//!   refuses, a host that is off says nothing. By default the network is [rough](Current::rough).
+//!   both. The TCP and UDP types of [`mini::net`](crate::net), and everything built on them, are the ones of
+//!   production. Connections behave as on Linux: lost packets are retransmitted, buffers fill, a closed port refuses, a
+//!   host that is off does not answer. By default the network is [rough](Current::rough).
 //! - Signals: [`Current::signal`] sends one to the listeners of a host.
 //! - Files, all of [`mini::fs`](crate::fs): a file system in memory, which begins empty. [`Disk`] is the disk of a
 //!   host. It has a capacity, operations on it fail at a configurable rate, and a crash of the host loses data that
 //!   were not synced.
-//! - A program that makes no progress fails: in a deadlock, nothing is left that could wake a task; in a livelock, a
-//!   million polls take no virtual time; and a program may take at most an hour of virtual time. `step_limit` and
-//!   `time_limit` of `#[mini::test(sim)]` and of [`Sim`] change these numbers. A poll that does not return, because it
-//!   waits for the system or computes forever, can only be reported: after a second of real time a line on stderr names
-//!   its task, the thread and the seed, unless `MINI_WARN=0` is set. The report comes once per line of code and
-//!   process.
+//! - Lack of progress is a failure: in a deadlock, nothing is left that could wake a task; in a livelock, a million
+//!   polls take no virtual time; and a program may take at most an hour of virtual time. `step_limit` and `time_limit`
+//!   of `#[mini::test(sim)]` and of [`Sim`] change these numbers. A poll that does not return, because it waits for the
+//!   system or computes forever, can only be reported: after a second of real time a line on stderr names its task, the
+//!   thread and the seed, unless `MINI_WARN=0` is set. The report comes once per line of code and process.
 //!
 //! # What is not
 //!

@@ -1,7 +1,7 @@
-//! How the runtime starts a thread of its own: a worker thread, a blocking thread, the monitor, a core of a `PerCore`.
+//! Starts the runtime's own threads: a worker thread, a blocking thread, the monitor, a core of a `PerCore`.
 //!
 //! One function for all of them, and a boxed body: `Builder::spawn` is instantiated once, and not for each kind of
-//! thread. The user's [`Hooks`] are called on those that run the user's code, which the monitor does not.
+//! thread. The user's [`Hooks`] are called on threads that run the user's code, so not on the monitor.
 
 use std::fmt;
 use std::io;

@@ -124,8 +124,8 @@ fn two_that_spin_and_wait_do_two_jobs() {
 
 /// The pool is closed while another thread pushes: each job is run or dropped, once, and no thread is left.
 ///
-/// Planted: `push` that does not look whether the scheduler is closed; `close` that notifies nobody; a thread that ends
-/// without saying so.
+/// Planted: `push` that does not check whether the scheduler is closed; `close` that notifies no thread; a thread that
+/// ends without reporting it.
 #[test]
 fn a_closed_pool_leaves_no_job_and_no_thread() {
     model(2, Duration::MAX, |blocking| {

@@ -1,7 +1,7 @@
 //! A call into the file system, in a thread that may block: a task of the pool, so that a shutdown waits for it.
 //!
-//! If the future that waits for the call is dropped, its answer is discarded, also an error: the runtime, which reports
-//! errors of tasks that nobody awaits, must not report this one.
+//! If the future that waits for the call is dropped, its answer is discarded, even an error: the runtime, which reports
+//! errors of detached tasks, must not report this one.
 
 use std::future::Future;
 use std::panic::Location;

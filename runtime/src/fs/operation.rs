@@ -1,7 +1,7 @@
 //! `Operation`: one job on the blocking pool, or none if it can be done without.
 //!
-//! What nearly all functions of `fs` return. A job is a task of the pool (`Shared::spawn_blocking`), so that a shutdown
-//! can name the line it was made at, and a panic in it comes out where it is awaited.
+//! The future of nearly all functions of `fs`. A job is a task of the pool (`Shared::spawn_blocking`), so a shutdown
+//! can name the line that made it, and a panic in it is resumed where it is awaited.
 //!
 //! Rejected: starting in the constructor. Arguments of `block_on` are made outside the runtime, and a future that is
 //! never polled should do nothing. Rejected: dropping the path in the constructor, once it has been copied. Its
@@ -219,7 +219,7 @@ fn refuse(call: &str, location: &Location<'_>) -> ! {
     )
 }
 
-/// The error of a job that has not been carried out. If the job panicked, the panic goes on here.
+/// The error of a job that has not been carried out. If the job panicked, the panic is resumed here.
 #[cold]
 pub(super) fn no_answer(lost: JoinError) -> io::Error {
     if lost.is_panic() {

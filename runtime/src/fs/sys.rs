@@ -1,4 +1,4 @@
-//! What can be had from a file system without a wait.
+//! Reads and queries of a file system that need no wait.
 //!
 //! Called, by way of `calls::now`, by `whole`, `names`, `options` and `file` before they hop. This file has the `cfg`
 //! ladder; each rung has the same functions, and the block at the end checks that.
@@ -22,14 +22,14 @@ pub(super) use backend::{learn, metadata, metadata_of, open, open_with, read, re
 /// The most that is copied without a hop: about 30 µs.
 pub(super) const CHUNK: usize = 256 << 10;
 
-/// Whether links are followed to what they point to.
+/// The treatment of links: followed to their target, or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Links {
     Follow,
     Keep,
 }
 
-/// What a file looks like.
+/// A file's metadata.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Look {
     /// It has a position.

@@ -17,7 +17,7 @@ use crate::task::LastWait;
 /// Each waits for the next one, the last for the first.
 pub(super) type Circle = Vec<u64>;
 
-/// From a task to the one for which it waits.
+/// An edge from a task to the task for which it waits.
 #[derive(Clone, Copy)]
 struct Edge {
     from: u64,

@@ -1,7 +1,7 @@
 //! Reads what a [`Dump`] tells, from any thread.
 //!
 //! Nothing is allocated, printed or called under a lock that a worker may want: the place for the tasks is made between
-//! two parts of a list. What can be worked out later from what was read is (`insight/seen.rs`).
+//! two parts of a list. Everything that can be derived later from the data is derived later (`insight/seen.rs`).
 
 use std::cell::Cell;
 use std::io;
@@ -21,8 +21,8 @@ use crate::scheduler::shared::Shared;
 use crate::scheduler::worker::{MainSight, MainTask};
 use crate::task::{Beside, Source, beside};
 
-/// What the last dump has seen: the tasks, with since when they are as they are; of each core the progress; and which
-/// jobs ran.
+/// The state at the previous dump: the tasks, with the time since which they are unchanged; the progress of each core;
+/// and the jobs that ran.
 #[derive(Debug)]
 pub(crate) struct Before {
     at: Instant,

@@ -1,4 +1,4 @@
-//! The tasks that a dump tells in one line: spawned at one line, and waiting for the same at one line.
+//! The tasks that a dump shows in one line: spawned at one line, and waiting for the same thing at one line.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -25,8 +25,8 @@ pub(super) struct Line<'a> {
     pub(super) name: Option<Cow<'a, str>>,
 }
 
-/// What is the same for all tasks of a line. Lines of code are told apart by their address: two addresses for one line
-/// make two lines.
+/// The properties that all tasks of a line share. Lines of code are compared by their address: two addresses for one
+/// line make two lines.
 #[derive(PartialEq, Eq, Hash)]
 struct Key<'a> {
     spawned: *const Location<'static>,
@@ -39,7 +39,7 @@ struct Key<'a> {
     beside: [Option<(Kind, *const Location<'static>)>; 3],
 }
 
-/// What is waited for, without its number.
+/// The kind of thing that tasks wait for, without its number.
 #[derive(PartialEq, Eq, Hash)]
 enum Kind {
     Unknown,

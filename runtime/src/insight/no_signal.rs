@@ -1,4 +1,4 @@
-//! Without the features `signal` and `insight` nobody hears SIGQUIT, and it ends the process.
+//! Without the features `signal` and `insight` SIGQUIT is not handled, and it ends the process.
 
 use std::sync::Weak;
 

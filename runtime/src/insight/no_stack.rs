@@ -1,4 +1,4 @@
-//! Without the feature `backtrace` no native stack is told.
+//! Without the feature `backtrace` no native stack is shown.
 
 use mini_net::ThreadNumber;
 

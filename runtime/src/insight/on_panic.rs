@@ -1,9 +1,9 @@
-//! What a runtime says by itself when the future of a `block_on` panics: the trace if it records, and if it warns a
-//! dump of the tasks that are left.
+//! The output of a runtime when the future of a `block_on` panics: the trace if it records, and a dump of the remaining
+//! tasks if it warns.
 //!
-//! The future is gone then, and the tasks are not: they show what the program was at when it failed. A program without
-//! other tasks has its panic's own message, and nothing more to say. The dump comes once for a runtime, as a program
-//! may catch panics for ever.
+//! The future is gone then, but the tasks are not: they show what the program was doing when it failed. If there are no
+//! other tasks, the panic's own message is enough. The dump is printed once per runtime, as a program may catch any
+//! number of panics.
 
 use std::cell::Cell;
 use std::thread;

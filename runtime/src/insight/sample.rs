@@ -1,7 +1,7 @@
 //! `Sample`: what a thread writes down of itself in a signal handler, for another thread that asks.
 //!
 //! One thread asks, the watcher. It waits for an answer, and after a while withdraws the question: the thread may block
-//! the signal, or wait in the kernel for what cannot be interrupted. When its handler runs at last, nobody asks.
+//! the signal, or be in an uninterruptible wait in the kernel. When its handler runs at last, no question is pending.
 //!
 //! ```text
 //!            1 ask(thread)         3 answer(thread)         4 its end
@@ -12,7 +12,7 @@
 //! ```
 //!
 //! An answer that comes while the question is withdrawn stays *taken* until the next question, which begins with a
-//! *take*. One whose handler never ends, as in a child of fork(2), ends all questions.
+//! *take*. A handler that never ends, as in a child of fork(2), ends all questions.
 
 use crate::primitives::atomic::Ordering::{Acquire, Relaxed, Release};
 use crate::primitives::atomic::{AtomicI32, AtomicUsize};

@@ -1,12 +1,12 @@
 //! The tasks of a runtime as one walk over them has seen them.
 //!
 //! A walk has to keep up with tasks that come and go, on behalf of a program that may have very many of them. So it
-//! copies a few words of each task, in the order of the lists that it walks over, and allocates and looks up as good as
-//! nothing. What takes more time is worked out from the copy when somebody asks for it: the order of the ids, the
-//! [`DumpedTask`]s, the circles, all text.
+//! copies a few words of each task, in the order of the lists that it walks over, and does almost no allocations and
+//! look-ups. Slower results are derived from the copy on demand: the order of the ids, the [`DumpedTask`]s, the
+//! circles, all text.
 //!
-//! Two walks see the tasks that both of them meet in the same order, as a task keeps its place in its list. So what one
-//! walk knows of the tasks of another is found by going through both copies side by side.
+//! Two walks see the tasks that both of them meet in the same order, as a task keeps its place in its list. So the
+//! tasks of two walks are matched by going through both copies side by side.
 //!
 //! Rejected: to sort by id first (three times the rest of the work where the memory of ended tasks is used again). A
 //! map from ids to what was seen before (as much again, and twice the memory).
@@ -27,7 +27,7 @@ use crate::scheduler::shared::Shared;
 use crate::task::owned::Seats;
 use crate::task::{Beside, Besides, LastWait, Sight, Source, Standing, Task, beside};
 
-/// What a walk has seen.
+/// The result of a walk.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     /// In nanoseconds since the runtime began.
@@ -76,7 +76,7 @@ const NOTHING: u32 = u32::MAX;
 /// Polls are counted modulo this.
 const POLLS_END: u32 = 1 << 30;
 
-/// What few tasks have, or very many alike.
+/// Properties that few tasks have, or that very many tasks share.
 #[derive(Clone, Debug, Default)]
 struct More {
     name: Option<Arc<str>>,

@@ -1,17 +1,17 @@
 //! The native stack of a thread that is long in one poll: the functions that it is in, with their lines.
 //!
-//! The watcher interrupts the thread (`stack/interrupt.rs`), which writes down its registers and its stack. What these
-//! mean is found out on a thread of its own, as that takes half a second in a debug build: from the stack to addresses
-//! (`stack/unwind.rs`) in what is loaded (`stack/image.rs`), from these to names and lines (`stack/function.rs`).
+//! The watcher interrupts the thread (`stack/interrupt.rs`), which writes down its registers and its stack. A separate
+//! thread interprets them, as that takes half a second in a debug build: from the stack to addresses
+//! (`stack/unwind.rs`) in the loaded images (`stack/image.rs`), from these to names and lines (`stack/function.rs`).
 //!
 //! A system call in which the thread waits may end early because of the signal, with EINTR. So the watcher interrupts
-//! no thread in a call that does that although its handler has SA_RESTART (signal(7)), but for sleeps and waits for a
-//! time, with which std goes on. One that computes may still come to such a call between the look and the signal.
+//! no thread in a call that ends early although its handler has SA_RESTART (signal(7)), except in sleeps and timed
+//! waits, which std resumes. A thread that computes may still enter such a call between the check and the signal.
 //!
 //! Rejected: to unwind in the handler, by `_Unwind_Backtrace` (it takes a lock where frames were registered, by a JIT
-//! or in a static program, and waits for ever if the interrupted function has that). `std::backtrace` in the handler
-//! (it allocates). Frame pointers (only code built with them has some). The crate framehop (it brings syn). The crate
-//! `backtrace` for the names (one lock for the process). A part of the feature `insight` (fifteen more crates to
+//! or in a static program, and waits forever if the interrupted function holds that lock). `std::backtrace` in the
+//! handler (it allocates). Frame pointers (only code built with them has some). The crate framehop (it brings syn). The
+//! crate `backtrace` for the names (one lock for the process). A part of the feature `insight` (fifteen more crates to
 //! build).
 
 mod function;
@@ -110,7 +110,7 @@ impl Lines {
     }
 }
 
-// Of a release build there need be no lines.
+// A release build need not have lines.
 #[cfg(all(test, debug_assertions, not(any(loom, shuttle, miri, mini_kqueue_shim))))]
 mod tests {
     use std::sync::atomic::{AtomicBool, Ordering::Relaxed};

@@ -1,10 +1,10 @@
-//! What the watcher knows of a runtime, and says of it: each thing once for a line of code, a long poll again if it is
+//! The watcher's knowledge and warnings of a runtime: each warning once per line of code, a long poll again if it is
 //! much longer.
 //!
-//! At each look it asks whether a worker is in the same run as before (`watch/runs.rs`). About once a second it walks
-//! over the tasks (`watch/walk.rs`, `watch/still.rs`): what two walks see unchanged stands still. A walk over many
-//! tasks takes long, so they are as rare as it takes to keep them below a twentieth of the time. Of a simulation it is
-//! told only of a poll that may never end; what else may happen is virtual, and the simulation sees it itself.
+//! At each check it compares whether a worker is in the same poll as before (`watch/runs.rs`). About once a second it
+//! walks over the tasks (`watch/walk.rs`, `watch/still.rs`): a task that two walks see unchanged makes no progress. A
+//! walk over many tasks takes long, so walks are rare enough to take less than a twentieth of the time. In a simulation
+//! only a poll that may never end is reported; everything else is virtual, and the simulation sees it itself.
 
 mod runs;
 mod still;
@@ -46,7 +46,7 @@ pub(super) struct Watch {
 /// was told of is news.
 const MORE: u32 = 2;
 
-/// What has been said, by the line that it was about, and how long the longest lasted by then.
+/// The warnings that have been emitted, by their line, with the longest duration at that time.
 #[derive(Default)]
 struct Said(HashMap<(WarningKind, usize), Duration>);
 

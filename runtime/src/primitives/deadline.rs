@@ -1,7 +1,7 @@
 //! Until when a thread waits for others, by real time.
 //!
 //! Called by all waits of threads for threads: the unparker, the blocking pool, the end of a runtime, `block_on` for a
-//! place. `untimed.rs` stands in for it in models, where nothing takes time.
+//! place. Models use `untimed.rs` instead, as nothing takes time in them.
 
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};

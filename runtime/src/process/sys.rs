@@ -1,5 +1,5 @@
-//! What the operating system offers: a file descriptor that tells the end of a child, or none, and pipes that do not
-//! block.
+//! The operating system's part: a file descriptor that reports the end of a child, if the system has one, and pipes
+//! that do not block.
 //!
 //! Called by `watch` and `pipe`. Both rungs have one shape, which the block at the end checks.
 

@@ -1,11 +1,11 @@
 //! `Running`: a child that has not been reaped, and what notices its end.
 //!
-//! Called by `child` and `orphans`. On Linux a pidfd becomes readable, which the reactor of the runtime sees. Where
-//! there are none (another system, a kernel before 5.3, a sandbox) each such child listens to SIGCHLD, and looks for
-//! its own end at every one: many such children make many looks.
+//! Called by `child` and `orphans`. On Linux a pidfd becomes readable, which the reactor of the runtime sees. If the
+//! system has no pidfds (another system, a kernel before 5.3, a sandbox), each such child listens to SIGCHLD, and
+//! checks for its own end at every one: many such children make many checks.
 //!
-//! Readiness only says when to look; what counts is the answer of waitpid(2), which `std::process::Child` keeps once it
-//! has it. It is asked before each wait and after each wake, so neither a late nor a false one does harm.
+//! Readiness only shows when to check; the answer of waitpid(2) decides, and `std::process::Child` keeps it. waitpid(2)
+//! is called before each wait and after each wake, so neither a late nor a false wake does harm.
 
 use std::fmt;
 use std::io;

@@ -5,7 +5,7 @@
 //! with the clock, now and when the recorder was made, and histograms keep ticks until they are read.
 //!
 //! The counter is used on Linux for x86-64, if the kernel's own clock source is `tsc`: the kernel then has found it to
-//! be the same on all processors, of constant rate, and going on in idle states.
+//! be the same on all processors, of constant rate, and running in idle states.
 //!
 //! Rejected: the readings of `scheduler/meter.rs` (short runs are not measured one by one, and a worker that records
 //! would be scheduled differently). A serialising read (20 ns): instructions of a poll may move by some tens of cycles
@@ -48,7 +48,7 @@ impl Clock {
     }
 }
 
-/// Whether the kernel goes by the processor's counter.
+/// Returns `true` if the kernel's clock is the processor's counter.
 #[cfg(all(target_arch = "x86_64", target_os = "linux", not(miri)))]
 fn is_counter_good() -> bool {
     const SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";

@@ -1,8 +1,8 @@
-//! What is recorded, and how it becomes 16 bytes.
+//! The recorded events, and their encoding in 16 bytes.
 //!
-//! Packed by whoever writes a ring, unpacked by an export. A slice (a poll, a wait) is one event, written when it is
-//! over, with its length; what goes on when a trace is taken is in [`Probe`](super::Probe). Which task has woken
-//! another is not in the event: it is the poll in which the wake lies on the worker's track.
+//! The writer of a ring packs events, and an export unpacks them. A slice (a poll, a wait) is one event, written when
+//! it is over, with its length; a slice in progress when a trace is taken is in [`Probe`](super::Probe). A wake does
+//! not name the waking task: that is the task whose poll contains the wake on the worker's track.
 //!
 //! ```text
 //!   first word    5 bits kind, 59 bits time in ticks (6 years)
@@ -48,7 +48,7 @@ pub(super) enum Event {
     JobEnd { task: Number },
 }
 
-/// What a task does after a poll.
+/// The state of a task after a poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Then {
     Waits,

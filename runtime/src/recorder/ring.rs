@@ -13,8 +13,8 @@
 //! ```
 //!
 //! An event below `last` is read whole, or its slot has words of an event n = old + capacity or a later one. If the
-//! reader has seen one of those, the two fences order step 1 of that event before step 5, so `now` is n at least, and
-//! the old event is dropped. The event that is being written at step 5 is `now`, hence the 1.
+//! reader has seen such words, the two fences order step 1 of event n before step 5, so `now` is at least n, and the
+//! old event is dropped. The event that is being written at step 5 is `now`, hence the 1.
 //!
 //! Rejected: an even and odd number in each slot (three words for two, and two more stores). Words of an event stored
 //! with Release (on ARM two ordered stores instead of one fence).

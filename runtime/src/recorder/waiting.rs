@@ -1,13 +1,13 @@
 //! Since when tasks wait for their turn: a sample, as a task has no room for a time.
 //!
 //! Written by any thread that queues a task, taken by the worker that polls it. A task has one of 4,096 slots, by its
-//! id. While the slot is another task's the wake is not in the sample; so long waits are as likely in it as short ones.
-//! A time that nobody has taken for seconds is of a task that never ran, and gives way.
+//! id. While the slot belongs to another task, the wake is not in the sample; so long waits are as likely in it as
+//! short ones. A time that is still there after some seconds belongs to a task that never ran, and is replaced.
 //!
-//! Stores race: of two tasks that come to a slot at the same moment, one is not in the sample.
+//! Stores race: if two tasks use a slot at the same moment, one of them is not in the sample.
 //!
 //! Rejected: a time in each task (eight bytes of 88). The last wake takes the slot (long waits are then missed more
-//! often than short ones, and these are what one looks for).
+//! often than short ones, and long waits are the interesting ones).
 
 use super::event::Number;
 use crate::primitives::atomic::{AtomicU64, Ordering::Relaxed};

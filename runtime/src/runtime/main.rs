@@ -1,17 +1,16 @@
-//! What `#[mini::main]` makes of its body: a shared task where it is `Send`, so that it waits for no other task that
-//! blocks a worker.
+//! The body of `#[mini::main]`: a shared task if it is `Send`, so that it waits for no other task that blocks a worker.
 //!
 //! The usual server accepts in the body of `main`. On the calling thread, as the future of a `block_on`, no other
 //! worker could take it over while a handler blocks that thread. As a shared task it goes to any other worker.
 //!
 //! The attribute sees the tokens of a function and not its types, so the choice is made where the compiler knows the
 //! future: a method of [`Body`] itself is found before one of a reference to it, but only where its bounds hold. An
-//! output that is not `Send`, as `Result<(), Box<dyn Error>>`, cannot leave the task. What the process needs of it can:
-//! the task reports it there, and gives back the exit code.
+//! output that is not `Send`, as `Result<(), Box<dyn Error>>`, cannot leave the task. But the process needs only its
+//! report and its exit code: the task prints the report, and returns the exit code.
 //!
 //! An error is reported by its `Display` and those of its causes, where the standard library prints its `Debug`. In the
-//! same way the compiler chooses how: [`OfError`], then [`OfText`], then [`OfAny`]. The last one leaves it to the
-//! type, also for error types whose `Debug` is made for that and which are not `Error` (`anyhow`, `eyre`).
+//! same way the compiler chooses how: [`OfError`], then [`OfText`], then [`OfAny`]. The last one leaves it to the type,
+//! for example to error types that are not `Error` and whose `Debug` is made for reports (`anyhow`, `eyre`).
 //!
 //! Rejected: keeping shared tasks away from a thread whose main future is not `Send` (one worker less for them, for
 //! programs that seldom are servers).

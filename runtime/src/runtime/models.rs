@@ -1,10 +1,10 @@
 //! Whole runtimes under shuttle: real pools, workers, queues, bells and tasks, in thousands of random orders.
 //!
-//! What is not real: a wait with a limit is over once others have run (`sync/untimed.rs`), the poller asks the kernel
-//! again and again instead of sleeping there (`driver.rs`), and the monitor has no thread. A schedule in which nobody
-//! can go on fails, as does one that never ends. Each model runs under a random scheduler and under one that preempts
-//! at few, well-chosen points (Burckhardt and others, "A Randomized Scheduler with Probabilistic Guarantees of Finding
-//! Bugs", ASPLOS 2010).
+//! The differences from a real runtime: a wait with a limit is over once other threads have run (`sync/untimed.rs`),
+//! the poller asks the kernel again and again instead of sleeping there (`driver.rs`), and the monitor has no thread. A
+//! schedule in which no thread can continue fails, and so does one that never ends. Each model runs under a random
+//! scheduler and under one that preempts at few, well-chosen points (Burckhardt and others, "A Randomized Scheduler
+//! with Probabilistic Guarantees of Finding Bugs", ASPLOS 2010).
 //!
 //! shuttle takes all orderings for SeqCst: what a weaker one permits is the business of the loom models beside each
 //! part.
@@ -180,7 +180,7 @@ fn the_end_of_all_tasks_is_seen() {
 /// A thread waits until nothing is left to do, while another one wakes a task. One task is lost, and told of when the
 /// other has ended.
 ///
-/// Planted: `Task::is_lost` that does not queue a task which was woken meanwhile.
+/// Planted: `Task::is_lost` that does not queue a task which was woken during the check.
 #[test]
 fn a_lost_task_is_told_of_when_all_others_have_ended() {
     explore(|| {

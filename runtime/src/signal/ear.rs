@@ -1,7 +1,7 @@
 //! `Ear`: what a listener hears the system's signals with. A mailbox that a handler leaves word in, and the wait of
 //! `AsyncFd` for it.
 //!
-//! Called by `unix`; in a simulation `simulated.rs` stands in for it.
+//! Called by `unix`; a simulation uses `simulated.rs` instead.
 
 use std::fmt;
 use std::io;

@@ -21,9 +21,9 @@
 //! child that can be reaped, say). A plain store instead could still be on its way when the caller looks for the child,
 //! and then undo what a handler has counted since.
 //!
-//! A write fails if the kernel has no memory for one byte. Then that signal is lost, but none that came meanwhile and
-//! relied on it: the handler that could not write tries again as long as another handler has counted since its last
-//! attempt.
+//! A write fails if the kernel has no memory for one byte. Then that signal is lost, but no other signal that arrived
+//! during the attempt and relied on the write: the handler that could not write tries again as long as another handler
+//! has counted since its last attempt.
 
 #![allow(unsafe_code)]
 

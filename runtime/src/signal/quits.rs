@@ -26,7 +26,7 @@ use libc::SIGQUIT;
 
 use super::unheard::{Listening, end_by, quit_listeners};
 
-/// Where the handler's bytes arrive.
+/// The receiving end for the handler's bytes.
 #[derive(Debug)]
 pub(crate) struct Quits {
     reader: UnixStream,

@@ -1,10 +1,10 @@
 //! Signals of a simulation: a listener that is made in one hears those that the simulation sends to its host.
 //!
 //! No handler is installed, and no socket is used. The listeners of a thread's simulations are in a list; each notes
-//! that a signal has come, and wakes the task that waits for it. It belongs to one runtime, so a listener that has
-//! outlived its simulation hears nothing of the next one.
+//! that a signal has arrived, and wakes the task that waits for it. A listener belongs to one runtime, so a listener
+//! that has outlived its simulation receives no signals of the next one.
 //!
-//! The task that waits is the one that has polled last: a listener is borrowed for a wait.
+//! The waiting task is the one that has polled last: a listener is borrowed for a wait.
 
 use std::cell::RefCell;
 use std::fmt;

@@ -6,7 +6,7 @@
 //! `state` is what is on a disk, `changes` what happens to names until the disk has them, `stored` the same for
 //! contents, `crash` what is left; `walk`, `names` and `open` are the system calls.
 //!
-//! Rejected: a part of the world of a runtime. What asks for a disk is a blocking job, which knows its thread only.
+//! Rejected: a part of the world of a runtime. The caller is a blocking job, which knows only its thread.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -50,10 +50,10 @@ pub(super) enum Cause {
     Returned(String),
 }
 
-/// What two runs that fail in the same way have in common: the kind and the place of the failure, and the words of
-/// what it says. Numbers, and how often a word is there, depend on what came before. Of a panic only the first line
-/// counts, as an `assert_eq!` has its values on the others; of several panics only the first one, as it may have led to
-/// the others.
+/// The characteristics that two runs share if they fail in the same way: the kind and the place of the failure, and the
+/// words of its text. Numbers, and the number of times a word occurs, depend on earlier events. Only the first line of
+/// a panic counts, as an `assert_eq!` has its values on the other lines. Only the first of several panics counts, as it
+/// may have led to the others.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Kin {
     kind: &'static str,

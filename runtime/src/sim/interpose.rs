@@ -1,10 +1,10 @@
 //! The C library's random bytes and time in a test binary with `interpose!`.
 //!
-//! Called by `interposed`, the functions that stand in for those of the C library; `begin` by each simulation. All that
-//! is kept here belongs to a thread, and none of it has a destructor: a thread that starts or ends may read clocks too.
+//! Called by `interposed`, whose functions replace those of the C library; each simulation calls `begin`. All state
+//! here is thread-local, and none of it has a destructor: a thread that starts or ends may read clocks too.
 //!
 //! The time is that of the step in progress (`mini_context::sim::program_time`), so the scheduler, which looks at real
-//! clocks between two steps, is not disturbed. Random bytes are drawn also between steps: the standard library keeps
+//! clocks between two steps, is not disturbed. Random bytes are drawn even between steps: the standard library keeps
 //! the keys of its first `HashMap` on a thread, and that may be one of mini.
 //!
 //! # A program that waits by reading the clock

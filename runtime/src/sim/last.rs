@@ -1,6 +1,6 @@
 //! The last steps of a simulation and the faults between them, as text.
 //!
-//! What says the same is said once: a task that runs many times in a row, and a few tasks that run in turn.
+//! Repetitions are folded into one line: a task that runs many times in a row, and a few tasks that run in turn.
 
 use mini_context::sim::Fault;
 
@@ -21,7 +21,7 @@ const FAULTS: usize = 3;
 #[derive(Default)]
 pub(super) struct Last(String);
 
-/// What stands on a line of its own, if it is not folded.
+/// An item with a line of its own, unless it is folded.
 #[derive(Clone, Copy, Debug)]
 enum Item<'a> {
     Step(&'a Step),

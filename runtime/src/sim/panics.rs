@@ -1,8 +1,8 @@
-//! Where a run panicked, and that a repeated one says nothing: a seed that fails is run hundreds of times, and its
-//! panic is shown once.
+//! The places of panics, and the silence of repeated runs: a seed that fails is run hundreds of times, and its panic is
+//! shown once.
 //!
-//! Only a hook of the process hears where a panic was. It is set when a process begins with its first test of seeds,
-//! passes panics on unless a seed is repeated, and stays.
+//! Only a panic hook of the process learns the place of a panic. It is set when a process begins with its first test of
+//! seeds, passes panics on unless a seed is repeated, and stays.
 
 use std::cell::{Cell, RefCell};
 use std::panic;

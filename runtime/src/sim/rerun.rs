@@ -1,6 +1,7 @@
-//! What a seed that failed is run again for: which faults it needs, where it panicked, and the picture.
+//! The repeated runs of a failed seed: they find the faults that it needs, the place of its panic, and make the
+//! picture.
 //!
-//! Whether a run fails in the same way: see [`Kin`].
+//! [`Kin`] decides whether two runs fail in the same way.
 
 use std::sync::Arc;
 

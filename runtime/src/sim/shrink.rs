@@ -1,16 +1,15 @@
-//! Which faults of a run that failed are needed for it to fail: delta debugging (Zeller and Hildebrandt, Simplifying
-//! and isolating failure-inducing input, IEEE Transactions on Software Engineering 28, 2002; the algorithm *ddmin*).
+//! Finds the faults that a failed run needs to fail, by delta debugging (Zeller and Hildebrandt, Simplifying and
+//! isolating failure-inducing input, IEEE Transactions on Software Engineering 28, 2002; the algorithm *ddmin*).
 //!
-//! The run is repeated with only some of its faults, first with few of them, then with all but few. A repeated run
-//! that fails in the same way has fewer faults to look at next. At the end none of those that are left can be taken
-//! away alone.
+//! The run is repeated with only some of its faults, first with few of them, then with all but few. A repeated run that
+//! fails in the same way leaves fewer faults to examine. At the end, none of the remaining faults can be removed alone.
 //!
-//! A program goes another way without a fault, so a later number may stand for another fault than before. That does no
-//! harm: a set of numbers is judged by the run that it makes, and nothing else. But its numbers mean something together
-//! only: hence a last run, whose faults are those that are shown. And the set that is left may be larger than it need
-//! be, where a fault does nothing but shift the number of the one that is needed. Most failures need one fault, so if
-//! there are a hundred faults at most, and two or more of them are left, each is tried alone. And while more are left
-//! than a person can reason about, the faults are gone through again in another order.
+//! A program takes another path without a fault, so a later number may be another fault than before. That does no harm:
+//! a set of numbers is judged only by the run that it makes. But its numbers have a meaning only together: hence a last
+//! run, whose faults are shown. The remaining set may also be larger than necessary, if a fault only shifts the number
+//! of the one that is needed. Most failures need one fault, so if there are at most a hundred faults, and two or more
+//! of them remain, each is tried alone. While more remain than a person can reason about, the faults are tried again in
+//! another order.
 //!
 //! Rejected:
 //! - Several runs at once (a test has the processor for itself only by chance, and the result would depend on which
@@ -24,7 +23,7 @@ use std::time::{Duration, Instant};
 
 use mini_context::sim::Random;
 
-/// How much shrinking may take.
+/// The limits of shrinking.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Budget {
     pub(super) runs: u32,
@@ -41,7 +40,7 @@ const SINGLES: usize = 100;
 /// So few faults are good enough.
 const FEW: usize = 3;
 
-/// What shrinking has left.
+/// The result of shrinking.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Shrunk {
     pub(super) kept: Vec<u64>,

@@ -1,8 +1,9 @@
 //! The lines at which a program may be made to fail: each has random numbers of its own.
 //!
 //! They are drawn from the seed and the number of the line, in the order in which lines are first reached. One stream
-//! for all lines would change at every line when a run is repeated without one fault; so it changes only what follows
-//! from that fault, which shrinking relies on. And whoever adds a line to print something finds the same faults again.
+//! for all lines would change at every line when a run is repeated without one fault. With a stream per line only the
+//! consequences of that fault change, and shrinking relies on that. Adding a line that prints something also keeps the
+//! same faults.
 //!
 //! Rejected: to draw from file, line and column (a comment above changes what a seed does).
 

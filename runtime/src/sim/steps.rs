@@ -1,7 +1,7 @@
 //! The steps of a simulation: which task ran, and when, in virtual time.
 //!
-//! Tasks are counted in the order of their first steps, the main task too, which has no id of the simulation. What two
-//! runs of a seed have done is compared by these numbers.
+//! Tasks are counted in the order of their first steps, the main task too, which has no id of the simulation. Two runs
+//! of a seed are compared by these numbers.
 
 use std::collections::VecDeque;
 use std::time::Duration;

@@ -1,15 +1,15 @@
-//! Who of the tasks that could run does: by a strategy that is itself drawn from the seed.
+//! Chooses which runnable task runs next, by a strategy that is itself drawn from the seed.
 //!
 //! - *Uniform*: each with the same probability.
-//! - *Priorities*: each task has a random one, and the highest runs; at one to three random choices the task that would
-//!   run falls below all others; it is no choice where only one task could run. So one task may be far behind the
-//!   others, which uniform choice hardly ever does (PCT: Burckhardt and others, A randomized scheduler with
-//!   probabilistic guarantees of finding bugs, ASPLOS 2010).
+//! - *Priorities*: each task has a random priority, and the highest runs. At one to three random choices the task that
+//!   would run falls below all others; a moment with only one runnable task is not a choice. So one task may fall far
+//!   behind the others, which is very unlikely with uniform choice (PCT: Burckhardt and others, A randomized scheduler
+//!   with probabilistic guarantees of finding bugs, ASPLOS 2010).
 //! - *First in, first out*, as without a simulation, and *last in, first out*.
 //!
-//! The last three may run one task for ever, where it waits for another by yielding. A worker of mini runs each in
-//! turn, so that would be no bug of the program: after 64 runs in a row beside others a task falls behind them, and the
-//! one that has waited longest runs.
+//! The last three may run one task forever, if it waits for another by yielding. A worker of mini runs each in turn, so
+//! that would be no bug of the program. So after 64 runs in a row while others are runnable, a task falls behind them,
+//! and the task that has waited longest runs.
 
 use mini_context::sim::Random;
 

@@ -1,4 +1,4 @@
-//! How the tasks of a simulation are called in reports: by name or the line of the spawn, and by their hosts.
+//! The names of a simulation's tasks in reports: the name or the line of the spawn, and the host.
 
 use crate::task::Source;
 
@@ -10,7 +10,7 @@ pub(super) struct Tasks {
     pub(super) hosts: Vec<String>,
 }
 
-/// What is known of a task.
+/// The known data of a task.
 #[derive(Debug)]
 pub(super) struct Known {
     pub(super) id: u64,

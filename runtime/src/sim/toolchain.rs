@@ -1,4 +1,4 @@
-//! Which build a seed is for: the compiler and the versions of the dependencies.
+//! The build that a seed is valid for: the compiler and the versions of the dependencies.
 //!
 //! A build script could ask the compiler, and every user would compile it. The compiler leaves its version in each
 //! executable for ELF systems (the section `.comment`), so it is looked up there, when a seed has failed. Elsewhere, or

@@ -1,8 +1,8 @@
-//! Panics and errors that nobody will see, as the handle of the task was dropped.
+//! Panics and errors of tasks whose handle was dropped, which would be unseen.
 //!
-//! A panic ends the simulation: what comes after it would be told instead, that nobody answers, or that nothing is left
-//! to wake a task. So does an error of what a host runs. For another task an error may be the right end, so it is only
-//! told if the simulation fails.
+//! A panic ends the simulation. Otherwise only its consequences would be reported: that no task answers, or that
+//! nothing is left to wake a task. An error of a host's program ends the simulation too. For another task an error may
+//! be the right end, so it is only reported if the simulation fails.
 
 use std::cell::RefCell;
 
@@ -19,7 +19,7 @@ thread_local! {
     static ERRORS: RefCell<Errors> = const { RefCell::new(Errors { count: 0, last: Vec::new() }) };
 }
 
-/// What ends the simulation.
+/// The panic or error that ends the simulation.
 #[derive(Debug)]
 pub(super) struct Unseen {
     pub(super) text: String,
@@ -27,7 +27,7 @@ pub(super) struct Unseen {
     pub(super) place: Option<String>,
 }
 
-/// Those of tasks that may end with one.
+/// The errors of tasks that may end with one.
 #[derive(Debug, Default)]
 pub(super) struct Errors {
     count: usize,
@@ -76,7 +76,7 @@ fn note(text: String, place: Option<String>) {
     UNSEEN.with_borrow_mut(|unseen| unseen.push(Unseen { text, place }));
 }
 
-/// Whether there are some.
+/// Returns `true` if there are some.
 #[inline]
 pub(crate) fn has_some() -> bool {
     UNSEEN.with_borrow(|unseen| !unseen.is_empty())

@@ -1,4 +1,4 @@
-//! How the environment wants a test to be run.
+//! The environment variables that control the runs of a test.
 //!
 //! | variable | meaning |
 //! |---|---|

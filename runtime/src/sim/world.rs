@@ -1,7 +1,7 @@
-//! What a simulated runtime has that others do not: the choice of the next task, and what has happened.
+//! The part that only a simulated runtime has: the choice of the next task, and the record of what has happened.
 //!
-//! One in a core, for its owner only. The runtime is a `current_thread` one with a paused clock, so all of its tasks
-//! are owned, and time goes on only when none can run: then it jumps to the next deadline.
+//! Each core has one, for its owner only. The runtime is a `current_thread` runtime with a paused clock, so all of its
+//! tasks are owned, and time advances only when none can run: then it jumps to the next deadline.
 
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -18,7 +18,7 @@ use crate::insight::Dump;
 use crate::primitives::{Mutex, MutexGuard, lock};
 use crate::task::Id;
 
-/// What a simulation may take.
+/// The limits of a simulation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     pub(crate) seed: u64,
@@ -33,7 +33,7 @@ pub(crate) struct Limits {
 
 const DEADLOCK: &str = "deadlock: nothing is left that could wake a task";
 
-/// Why a simulation cannot go on. The text is for the person who reads the failure.
+/// The reason why a simulation cannot continue. The text is for the person who reads the failure.
 #[derive(Debug)]
 pub(crate) struct Halt(pub(super) String);
 

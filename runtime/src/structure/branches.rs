@@ -7,8 +7,8 @@
 //! The macros add a branch behind others, at one step of their recursion, so that the compiler's `recursion_limit` of
 //! 128 leaves room for more than a hundred.
 //!
-//! A poll walks the list twice, from some branch to the end and then from the beginning to that one. Which one comes
-//! first changes from poll to poll, so that a branch that spends the budget does not starve those behind it.
+//! A poll walks the list twice, from some branch to the end and then from the beginning to that branch. The first
+//! branch changes from poll to poll, so a branch that spends the budget does not starve those behind it.
 //!
 //! Rejected: a tuple type for each number of branches (a limit, and the same code by a macro). An array of boxes (an
 //! allocation for each branch).

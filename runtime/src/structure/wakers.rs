@@ -1,9 +1,9 @@
 //! The wakers of the places of a scope: sixteen in one allocation, made without counting for each poll.
 //!
 //! A waker is a pointer and a table of functions. The pointer here is the address of a [`Chunk`]; the four bits that
-//! its alignment leaves free hold the number of the place. So a waker that a child only borrows costs nothing, and one
-//! that it keeps counts as a reference to the chunk. A chunk holds nothing that children borrow, only the queue of the
-//! scope, and numbers.
+//! its alignment leaves free hold the number of the place. So a waker that a child only borrows costs nothing, and a
+//! waker that the child keeps counts as a reference to the chunk. A chunk holds nothing that children borrow, only the
+//! queue of the scope, and numbers.
 //!
 //! Rejected: an `Arc` for each place (an allocation and four locked instructions for a child that waits once, which
 //! then takes 1.6 times as long). A cache of them for each thread (its size is one more number).

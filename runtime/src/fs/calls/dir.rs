@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::sim::disk::{self, Disk, Ino, Kind, OpenFile, Wanted};
 
-/// How a directory is made.
+/// The options for making a directory.
 #[derive(Debug)]
 pub(in crate::fs) struct DirBuilder {
     is_recursive: bool,

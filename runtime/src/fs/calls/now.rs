@@ -1,4 +1,4 @@
-//! What can be had without a wait: in a simulation nothing, as a call there takes virtual time.
+//! Calls that need no wait. A simulation has none of them, as each call takes virtual time.
 
 use std::fs::Metadata;
 use std::io;

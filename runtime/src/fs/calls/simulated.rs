@@ -1,8 +1,8 @@
-//! With the feature `sim` a call goes to the disk of the simulated host whose task makes it (`sim/disk.rs`), and
-//! outside of a simulation to the standard library.
+//! Calls with the feature `sim`: to the disk of the simulated host whose task makes the call (`sim/disk.rs`), and
+//! outside a simulation to the standard library.
 //!
-//! All is named as in the standard library, and does what that does: `calls/real.rs` is nothing else. What takes no
-//! wait otherwise (`now`) is never at hand in a simulation: an operation is a blocking job, which takes virtual time.
+//! Names and behaviour are those of the standard library, which `calls/real.rs` uses directly. Calls that need no wait
+//! (`now`) do not exist in a simulation: an operation is a blocking job, which takes virtual time.
 
 use std::fs::{self, Metadata, Permissions};
 use std::io::{self, Read as _, Write as _};

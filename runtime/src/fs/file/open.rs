@@ -26,7 +26,7 @@ pub(super) struct Open {
     shared: Arc<Shared>,
 }
 
-/// What clones have in common.
+/// The state that clones share.
 #[derive(Default)]
 struct Shared {
     /// Jobs that use the position. Meanwhile the kernel makes every other use of it wait.
@@ -47,7 +47,7 @@ pub(super) struct Lease {
     usage: Usage,
 }
 
-/// What a job does with the position.
+/// The way in which a job uses the position.
 #[derive(Clone, Copy, PartialEq)]
 enum Usage {
     Nothing,

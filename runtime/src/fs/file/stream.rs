@@ -1,22 +1,22 @@
 //! `Stream`: reading, writing and seeking at a file's position, one job at a time.
 //!
-//! Called by the futures in `call` and by the traits. The hard part is what a dropped future leaves behind, as its job
-//! goes on and `poll_read` can't know whether the same read is polled again:
+//! Called by the futures in `call` and by the traits. The hard part is the state that a dropped future leaves behind,
+//! as its job continues and `poll_read` can't know whether the same read is polled again:
 //!
 //! - A read's job uses pread(2) and moves nothing. The read that takes the bytes moves the position, if it still is
 //!   where they were read; otherwise they are discarded. Bytes without a position (fifo, terminal) are kept for the
 //!   next read instead.
 //! - A file that by its size has nothing at its position is read by read(2): the kernel makes the bytes of most files
-//!   of procfs as they are read, record by record, and for a seek it makes all before once more. What nobody takes is
-//!   kept, and counts as not read: a seek, a write or the file of std begins before it. If the file has just grown, as
-//!   its size tells then, the job moves the position back, and it was a read like any other.
-//! - A write's job keeps a copy of its bytes. A write that offers the same bytes is that write; any other one waits
-//!   until the job is done, and starts its own. The error of a job that nobody waited for is kept for the next call
+//!   of procfs as they are read, record by record, and for a seek it makes all bytes before it again. Bytes that no
+//!   read takes are kept, and count as not read: a seek, a write or the file of std begins before them. If the file has
+//!   just grown, which its size then shows, the job moves the position back, and the read was like any other.
+//! - A write's job keeps a copy of its bytes. A write that offers the same bytes is that write; any other write waits
+//!   until the job is done, and starts its own. The error of a job whose future was dropped is kept for the next call
 //!   that can return it.
-//! - A write to a file without a position does not wait for a read that was given up: what that waits for may be the
-//!   answer. The read goes on beside it, and is the next one.
-//! - A seek of tokio's trait is started in one call, and ends in another, or never. Whatever comes next goes to its
-//!   target first, as if it had been waited for.
+//! - A write to a file without a position does not wait for a read that was given up: the read may be waiting for the
+//!   answer to this write. The read continues concurrently, and is the next one.
+//! - A seek of tokio's trait is started in one call, and ends in another, or never. The next operation goes to its
+//!   target first, as if the seek had been awaited.
 //!
 //! Rejected: to be ready when the data are queued, as tokio's and async-fs's files are. It saves the wait for the hop,
 //! and has lost the data of every program that didn't know of `flush`, with the error. Rejected: a position of our own.
@@ -37,7 +37,7 @@ use crate::fs::job::Job;
 use crate::fs::operation::{need_runtime, no_answer, pool};
 use crate::fs::sys::{CHUNK, Look};
 
-/// What is under way at the position of a file.
+/// The operation in progress at the position of a file.
 #[derive(Default)]
 pub(super) struct Stream {
     doing: Doing,
@@ -74,7 +74,7 @@ struct Fetched {
     cuts: usize,
 }
 
-/// Bytes that were read for nobody: their number, and the position behind them.
+/// Bytes that were read and not taken: their number, and the position behind them.
 #[derive(Clone, Copy)]
 struct Unread(u64, u64);
 

@@ -59,7 +59,7 @@ impl AsyncSeek for File {
         Ok(())
     }
 
-    /// The position; after `start_seek` the one that it asked for.
+    /// Returns the position; after `start_seek` the requested position.
     #[track_caller]
     fn poll_complete(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<u64>> {
         let File { open, stream } = self.get_mut();

@@ -6,8 +6,9 @@
 //! itself:
 //!
 //! - A fifo waits for its other end, a device may do anything. So the path is opened with `O_PATH` first, which touches
-//!   nothing, and only an ordinary file is then opened to be read; with `O_NONBLOCK`, in case another file has taken
-//!   its place meanwhile, and because of leases (fcntl(2)): the open then does not wait for the holder of a lease.
+//!   nothing, and only an ordinary file is then opened for reading. It is opened with `O_NONBLOCK`, in case another
+//!   file has taken its place by then, and because of leases (fcntl(2)): the open then does not wait for the holder of
+//!   a lease.
 //! - A network file system or one in user space asks a server or a process. So files are opened on mounts only that
 //!   have shown (`learn`, in a thread that may block) that they support `RWF_NOWAIT`: ext4, xfs, btrfs and other local
 //!   ones do. A mount is known by an id that is never used again (`STATX_MNT_ID_UNIQUE`, Linux 6.8).

@@ -1,4 +1,4 @@
-//! The second look at what seems wrong: a walk reads one task after the other, while they go on.
+//! The second check of what seems wrong: a walk reads one task after the other, while the tasks run.
 
 use std::collections::HashSet;
 use std::mem;

@@ -1,4 +1,4 @@
-//! What is loaded into this process: programs and libraries as the loader has laid them out, and their tables for
+//! The images loaded into this process: programs and libraries as the loader has laid them out, and their tables for
 //! unwinding. All is read from the process's own memory, by files of /proc: nothing is trusted to stay mapped.
 //!
 //! Source: elf(5); proc_pid_maps(5).
@@ -20,7 +20,7 @@ const MOST: usize = 1 << 28;
 const PT_LOAD: u32 = 1;
 const PT_GNU_EH_FRAME: u32 = 0x6474_e550;
 
-/// What is executable of one file.
+/// The executable part of one file.
 #[derive(Debug)]
 pub(super) struct Image {
     /// Where it is in memory.

@@ -1,14 +1,15 @@
-//! What a thread writes down when it is interrupted by SIGURG: its registers, and the innermost part of its stack.
+//! The sample that a thread takes of itself when SIGURG interrupts it: its registers, and the innermost part of its
+//! stack.
 //!
-//! That signal is ignored where nobody handles it, and few send it: Go's runtime takes it for its preemption, for these
-//! reasons. Where a program handles it by itself no thread is interrupted.
+//! That signal is ignored by default, and few programs send it: for these reasons Go's runtime uses it for its
+//! preemption. If a program handles it itself, no thread is interrupted.
 //!
 //! # In the handler
 //!
 //! It reads and writes atomics, and makes two system calls: gettid(2), and pread(2) of the stack by `/proc/self/mem`,
 //! as that stops where memory does. It takes no lock and no memory, and calls no unwinder: that of the C library may
-//! take a lock which the interrupted code has. It runs on the alternate stack that std gives its threads, where there
-//! is one, so the interrupted one needs no room; no other signal comes meanwhile, as that stack is small.
+//! take a lock which the interrupted code has. It runs on the alternate stack that std gives its threads, if there is
+//! one, so the interrupted stack needs no room. All other signals are blocked in the handler, as that stack is small.
 
 #![allow(unsafe_code)]
 

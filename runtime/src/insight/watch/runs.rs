@@ -1,7 +1,7 @@
-//! What a worker runs, as the watcher has last seen it.
+//! The poll that a worker is in, as the watcher has last seen it.
 //!
-//! A run that two looks see has lasted at least since the first. If the thread has computed for less than half of that
-//! time, and could run, it waits for a CPU: that is no fault of the task.
+//! A poll that two checks see has lasted at least since the first check. If the thread has computed for less than half
+//! of that time, and could run, it waits for a CPU: that is not the fault of the task.
 
 use std::time::{Duration, Instant};
 

@@ -1,9 +1,9 @@
 //! A runtime that stands still, and main tasks that nothing can wake.
 //!
 //! A runtime stands still if every worker is parked, one of them with the future of a `block_on`, and no timer, socket
-//! or blocking job is left that could wake one. Nothing can end that from inside. Another thread may, unless all
-//! threads of the process wait for each other. Under a paused clock a timer that comes again and again hides that: so
-//! it is told too if time goes on and the main task does not.
+//! or blocking job is left that could wake a worker. Nothing inside can end that state. Another thread may, unless all
+//! threads of the process wait for each other. Under a paused clock a recurring timer hides that state: so it is also
+//! reported if time advances and the main task makes no progress.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -37,7 +37,7 @@ struct Main {
     is_lost: bool,
 }
 
-/// Since when nothing goes on.
+/// The time since which the runtime makes no progress.
 #[derive(Default)]
 pub(super) struct Still {
     /// Each worker is parked, and none is to wake.

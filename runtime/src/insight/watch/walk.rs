@@ -1,7 +1,7 @@
 //! A walk over the tasks of a runtime, and what it and the walk before both saw.
 //!
-//! Kept of a walk is only what looks wrong. What two walks see alike is told: a task that nobody can wake never goes
-//! on, and neither do tasks that wait for nothing but each other.
+//! A walk keeps only the tasks that look wrong. Those that two walks see alike are reported: a task that nothing can
+//! wake never runs again, and neither do tasks that wait only for each other.
 
 use std::collections::HashMap;
 use std::panic::Location;

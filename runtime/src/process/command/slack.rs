@@ -1,4 +1,4 @@
-//! What a child must not inherit from the thread that starts it: timers that are exact.
+//! Exact timers, which a child must not inherit from the thread that starts it.
 
 use crate::scheduler::context;
 

@@ -1,4 +1,4 @@
-//! pidfd_open(2), on Linux since 5.3: a descriptor that stands for one process, readable when that has ended.
+//! pidfd_open(2), on Linux since 5.3: a descriptor of one process, readable when the process has ended.
 //!
 //! Called by number, as older C libraries have no wrappers.
 

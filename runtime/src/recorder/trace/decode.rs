@@ -1,7 +1,7 @@
 //! Reads a trace as Perfetto does, for tests: those of the drawing, and those in `tests/tests/trace.rs`.
 //!
-//! The numbers of the fields stand here a second time, from the same published files (`proto.rs`), so that a number
-//! that is wrong there is not read here as it was written.
+//! This file repeats the numbers of the fields, from the same published files (`proto.rs`). So a wrong number in
+//! `proto.rs` is not read here as it was written.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -117,7 +117,7 @@ pub(crate) struct Shown {
     pub(crate) notes: HashMap<String, String>,
 }
 
-/// A slice of a track. One without an end goes on.
+/// A slice of a track. A slice without an end is still in progress.
 #[derive(Clone, Debug)]
 pub(crate) struct Slice {
     pub(crate) begin: u64,

@@ -39,7 +39,7 @@ pub(in super::super) struct Worker {
     pub(in super::super) doing: (Doing, u64),
 }
 
-/// Where a task comes from.
+/// The origin of a task.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in super::super) struct Label {
     pub(in super::super) line: Option<Line>,
@@ -52,7 +52,7 @@ type Lines<'a> = &'a dyn Fn(u32) -> Option<Line>;
 /// An arrow.
 pub(super) type Flow = NonZero<u32>;
 
-/// From when to when something went on.
+/// The time span of an activity.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slice {
     pub(super) begin: u64,
@@ -67,7 +67,7 @@ pub(super) struct Slice {
     does: Does,
 }
 
-/// What goes on during a slice.
+/// The activity during a slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Does {
     Polls(Then),
@@ -88,7 +88,7 @@ pub(super) struct Point {
     worker: Option<u16>,
 }
 
-/// What a task did from when to when.
+/// The state of a task during a slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Runs,

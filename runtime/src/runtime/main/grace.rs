@@ -1,8 +1,8 @@
 //! `#[mini::main(grace = "10s")]`: a program that ends in order, and in time, when it is asked to or when `main` is
 //! over.
 //!
-//! A thread of its own, the supervisor, waits for the end and sees to it. It has a runtime of its own: so it hears the
-//! signal, counts the grace and prints the report also where a task blocks every worker of the program's runtime. The
+//! A separate thread, the supervisor, waits for the end and carries it out. It has a runtime of its own: so it receives
+//! the signal, counts the grace and prints the report even while tasks block every worker of the program's runtime. The
 //! calling thread runs the body, as a task of the program's group; afterwards it serves the other tasks until the
 //! supervisor is done. If it does not come back then, because a task blocks it, the supervisor ends the process.
 //!
@@ -10,8 +10,8 @@
 //!    supervisor.
 //! 2. It shuts down the program's group, with all groups below, and prints the report if something was left.
 //! 3. If tasks could not be dropped it ends the process at once. Otherwise the calling thread returns, and drops the
-//!    runtime as ever; to come back it has what is left of the grace, and [`TO_LEAVE`]. Until the runtime is gone the
-//!    supervisor hears signals: a destructor may wait for something that never comes.
+//!    runtime as usual. For its return it has the rest of the grace, and [`TO_LEAVE`]. Until the runtime is gone the
+//!    supervisor handles signals: a destructor may wait for something that never comes.
 //!
 //! Rejected: a task in the program's runtime as the supervisor (no thread, but of no use where a task blocks). A timer
 //! signal (alarm(2) is the program's).

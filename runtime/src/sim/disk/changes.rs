@@ -1,9 +1,9 @@
 //! `Change`: what happened to names, and when the disk gets it.
 //!
-//! Programs see a change at once. The disk gets those of a directory in their order: with an fsync of the directory, or
-//! a crash finds the first few of them there. What touches two directories, a rename between them, happens on the disk
-//! as a whole or not at all, as a journal does it. So the changes that the disk has are a prefix for each directory,
-//! and never half a rename.
+//! Programs see a change at once. The disk gets the changes of a directory in their order: all of them with an fsync of
+//! the directory, or the first few at a crash. A rename between two directories happens on the disk as a whole or not
+//! at all, as with a journal. So the changes that the disk has are a prefix for each directory, and never half a
+//! rename.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;

@@ -1,5 +1,5 @@
-//! What a crash of a host leaves on its disk: what was synced, and of the rest the first part, drawn for each file and
-//! each directory.
+//! The disk of a host after a crash: the synced data, and the first part of the rest, drawn for each file and each
+//! directory.
 //!
 //! Each of these losses is a fault with a number, so that a run can be repeated in which only the others happen.
 

@@ -1,4 +1,4 @@
-//! What is done with names: each function is a system call, with its errors.
+//! The operations on names: each function is a system call, with its errors.
 
 use std::ffi::OsString;
 use std::io;

@@ -56,7 +56,7 @@ pub(super) struct Told {
     pub(super) metadata: Metadata,
 }
 
-/// What kind of a node it is.
+/// The kind of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     File,

@@ -15,7 +15,7 @@ use super::state::{State, error};
 use super::stored::Stored;
 use super::walk::{End, Last, Place};
 
-/// How a file is to be opened.
+/// The requested options of an open.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted {
     pub(crate) reads: bool,

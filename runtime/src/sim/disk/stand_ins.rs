@@ -22,7 +22,7 @@ use super::super::interpose::CALENDAR;
 use super::node::{Ino, Kind, Node, Told, What};
 use super::state::State;
 
-/// Those of one disk. They are removed when it is.
+/// The stand-ins of one disk. They are removed together with the disk.
 #[derive(Debug, Default)]
 pub(super) struct StandIns {
     home: Option<PathBuf>,

@@ -1,7 +1,8 @@
 //! `Stored`: a file's content twice, as programs see it and as the disk has it, with the changes between.
 //!
-//! What was not synced is a list of writes. A crash keeps the first few of them; an fsync that fails discards what it
-//! could not write, and programs still see it: as with Linux, whose cache keeps such pages, and takes them for written.
+//! Data that were not synced are a list of writes. A crash keeps the first few of them. An fsync that fails discards
+//! the writes that failed, and programs still see their data: as with Linux, whose cache keeps such pages, and treats
+//! them as written.
 
 use std::collections::VecDeque;
 

@@ -15,7 +15,7 @@ const PATH_MAX: usize = 4096;
 /// The most links on a way.
 const LINKS_MAX: usize = 40;
 
-/// What happens if the last part of a path is a link.
+/// The treatment of a link as the last part of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Last {
     /// The link is followed.
@@ -29,7 +29,7 @@ pub(super) enum Last {
     Create { follows: bool },
 }
 
-/// Where a path leads.
+/// The result of walking a path.
 #[derive(Debug)]
 pub(super) struct Place {
     pub(super) end: End,
@@ -39,7 +39,7 @@ pub(super) struct Place {
     pub(super) is_slashed: bool,
 }
 
-/// What a path ends with.
+/// The last part of a path.
 #[derive(Debug)]
 pub(super) enum End {
     /// A name in a directory.
