@@ -155,7 +155,7 @@ struct Header {
 #[cfg(not(any(loom, shuttle)))] // whose atomics are larger
 const _: () = assert!(size_of::<Header>() <= 88, "an idle task costs at most 88 bytes beside its future");
 
-/// Where a new task starts.
+/// The place where a new task starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Start {
     /// Runs on its home core, which the caller holds; the caller queues it.
@@ -435,8 +435,8 @@ impl Task {
 }
 
 impl Header {
-    /// Whether this thread counts references in the plain cell (`refcount.rs`): it polls a shared task, or owns the
-    /// task.
+    /// Returns `true` if this thread counts references in the plain cell (`refcount.rs`): it polls a shared task, or
+    /// owns the task.
     #[inline]
     fn is_counted_here(&self) -> bool {
         if self.state.is_shared() {
@@ -445,14 +445,14 @@ impl Header {
         self.is_owned_here()
     }
 
-    /// Whether this is an owned task whose core this thread holds, which is registered (so that no other thread can
-    /// have it) and has not ended.
+    /// Returns `true` if this is an owned task whose core this thread holds, which is registered (so that no other
+    /// thread can have it) and has not ended.
     #[inline]
     fn is_owned_here(&self) -> bool {
         !self.state.is_shared() && self.schedule.is_held() && self.is_registered_alive()
     }
 
-    /// The same where no recorder must be told of a wake.
+    /// Returns `true` if [`is_owned_here`](Self::is_owned_here) and no recorder must record a wake.
     #[inline]
     fn is_owned_here_unrecorded(&self) -> bool {
         !self.state.is_shared() && self.schedule.is_held_unrecorded() && self.is_registered_alive()

@@ -1,8 +1,8 @@
-//! Where the memory of a task comes from, and where it goes when the task has ended.
+//! Allocates the memory of a task, and frees it when the task has ended.
 //!
 //! Called when a task (`cell.rs`) or the child of a scope (`structure/child.rs`) is allocated or freed. A thread that
-//! holds a core uses the blocks that this core keeps (`cache.rs`); other threads use the global allocator, which all
-//! blocks come from and go back to.
+//! holds a core uses the blocks that this core keeps (`cache.rs`); other threads use the global allocator, the source
+//! of all blocks.
 //!
 //! Rejected: the cache of the thread instead of that of the core (it would outlive its runtime, and no other worker
 //! could send blocks home).

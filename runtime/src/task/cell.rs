@@ -112,7 +112,7 @@ impl<F: Future, L: Label> Cell<F, L> {
         self.header.stage.is(stage)
     }
 
-    /// What an error says about the task.
+    /// Returns the data of the task for errors.
     #[cold]
     fn source(&self) -> Source {
         Source { id: self.header.id, location: self.header.location, name: self.label.name().cloned() }

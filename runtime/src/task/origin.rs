@@ -1,12 +1,12 @@
-//! Where a task comes from: the line that spawned it, and the name that it may have.
+//! The origin of a task: the line that spawned it, and the name that it may have.
 //!
 //! The line is in every header. A name is behind the future, only in the cells of tasks that may have one: a cell is
 //! generic over its [`Label`], and the label of a task spawned without a [`Builder`](super::Builder) has no size. So
-//! names cost other tasks neither a byte nor an instruction, can be read by any thread as long as the task is there,
-//! and outlive the future, for the error that follows it.
+//! names cost other tasks neither a byte nor an instruction, can be read by any thread while the task exists, and
+//! outlive the future, for a later error.
 //!
-//! Rejected: a pointer in the header (8 bytes per task). A table beside the registry (a lock, and a look per ended
-//! task). A wrapper around the future (gone when the future is, and only the runner may look into it).
+//! Rejected: a pointer in the header (8 bytes per task). A table in addition to the registry (a lock, and a look-up per
+//! ended task). A wrapper around the future (gone when the future is, and only the runner may look into it).
 
 use std::panic::Location;
 use std::sync::Arc;

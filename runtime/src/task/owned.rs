@@ -6,8 +6,8 @@
 //!
 //! # Visits
 //!
-//! A dump looks at a list from wherever it is made, also while the owner is stuck. Tasks come and go meanwhile, but
-//! none that is being looked at is freed:
+//! A dump reads a list from any thread, even while the owner is stuck. Tasks come and go during the visit, but no task
+//! that is being read is freed:
 //!
 //! ```text
 //!   owner removes a task               visitor
@@ -18,12 +18,12 @@
 //!                 leave `part`        visitors - 1 (Release)
 //! ```
 //!
-//! Of the two fences at least one side sees the other: the visitor finds the seat free, or the owner finds a visitor
-//! and takes the lock of a part before it gives away what was the list's reference. If that was before a part, the
-//! visitor finds the seat free there; if not, the owner has waited for its end. So an owner that spawns pays nothing
-//! for all this, and one whose task ends a load and a branch, or a lock for as long as a visitor is there; a visitor
-//! pays one system call, which interrupts the processors of this process. The same holds for the memory of the seats,
-//! which moves when it grows. A visitor sees each task that sat there before it came and does so until it goes.
+//! By the two fences, at least one side sees the other: the visitor finds the seat free, or the owner finds a visitor
+//! and takes the lock of a part before it gives away the list's reference. If that was before a part, the visitor finds
+//! the seat free there; if not, the owner has waited for its end. So an owner that spawns pays nothing for all this,
+//! and one whose task ends a load and a branch, or a lock for as long as a visitor is there; a visitor pays one system
+//! call, which interrupts the processors of this process. The same holds for the memory of the seats, which moves when
+//! it grows. A visitor sees each task that sat there before it came and does so until it goes.
 //!
 //! Rejected: a lock that only the visitor pays for, around each change (two stores and a load, and a visitor would wait
 //! for an owner that is not given a CPU). A lock for a whole visit: a visitor makes room for what it has read between
@@ -73,7 +73,7 @@ const FREE: usize = 1;
 /// In place of the number of a seat: there is none.
 const NONE: u32 = PINNED - 1;
 
-/// Which new tasks a list takes: one question for a spawn, as a rule.
+/// The new tasks that a list accepts: usually one check per spawn.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Gate {
     Open,
@@ -213,7 +213,7 @@ impl<T: Seated> OwnedTasks<T> {
         free_room(old, self.capacity.replace(capacity));
     }
 
-    /// What was just taken out of the list is no visitor's any more.
+    /// Waits until no visitor uses the entry that was just taken out of the list.
     #[inline]
     fn wait_for_visitor(&self) {
         fences::light();

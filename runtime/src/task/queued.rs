@@ -51,7 +51,7 @@ pub(crate) enum Ran {
 }
 
 impl Ran {
-    /// The same without the task, for a record.
+    /// Returns the outcome without the task, for a record.
     #[inline]
     pub(crate) fn then(&self) -> Then {
         match self {
@@ -251,7 +251,7 @@ impl Queued {
         self.header().id
     }
 
-    /// How messages name the task.
+    /// Returns the name of the task for messages.
     #[cfg(feature = "sim")]
     pub(crate) fn source(&self) -> super::Source {
         // The task is alive while it is queued: the runtime has the reference, so this is none to give back.
@@ -262,7 +262,7 @@ impl Queued {
         self.header().state.is_shared()
     }
 
-    /// How many nanoseconds its last run took.
+    /// Returns the duration of its last poll, in nanoseconds.
     #[inline]
     pub(crate) fn last_run(&self) -> u64 {
         self.header().times.last()

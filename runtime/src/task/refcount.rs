@@ -1,4 +1,4 @@
-//! How long a task lives, and the hand-over of its output to its join handle: a count and four bits in one word.
+//! The lifetime of a task, and the hand-over of its output to its join handle: a count and four bits in one word.
 //!
 //! Called by every holder of a reference, by the runner (once, when the future is gone) and by the one join handle of
 //! the task. These may be on different threads; the word decides which of them drops the output, which may touch the
@@ -19,10 +19,10 @@
 //! handle (if DONE came while WAITER was set: the runner, which wakes it and so uses it up).
 //!
 //! The runner reads the waiter before it sets DONE, as it gives its reference back in the same step: the joiner may
-//! free the task before the joiner is woken. What the runner has read counts if nothing has changed meanwhile, and a
-//! waiter changes only after a `withdraw`, which leaves AGAIN. If AGAIN is set (7), the runner keeps its reference and
-//! reads the waiter after DONE. (A waiter is two words. The runner may read one of the old waiter and one of the new,
-//! so they are atomic.)
+//! free the task before the joiner is woken. The waiter that the runner has read is valid if nothing has changed since,
+//! and a waiter changes only after a `withdraw`, which leaves AGAIN. If AGAIN is set (7), the runner keeps its
+//! reference and reads the waiter after DONE. (A waiter is two words. The runner may read one of the old waiter and one
+//! of the new, so they are atomic.)
 //!
 //! # The count
 //!
@@ -61,7 +61,7 @@ const REF: u32 = 16;
 /// once, each by one, do not wrap it.
 const MAX: i32 = 1 << 25;
 
-/// What the runner owes after the output is in place.
+/// The runner's duty after the output is in place.
 #[must_use]
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum OnComplete<W> {
@@ -75,7 +75,7 @@ pub(crate) enum OnComplete<W> {
     DropOutput,
 }
 
-/// What the handle found.
+/// The state that the handle found.
 #[must_use]
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum OnJoin {
@@ -85,7 +85,7 @@ pub(crate) enum OnJoin {
     Pending,
 }
 
-/// What the handle has to deal with before it leaves another waiter, or goes.
+/// The handle's duty before it leaves another waiter, or is dropped.
 #[must_use]
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum OnWithdraw {
@@ -97,7 +97,7 @@ pub(crate) enum OnWithdraw {
     Waiter,
 }
 
-/// What is left to a caller that gives back a reference.
+/// The duty of a caller that gives back a reference.
 #[must_use]
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum OnRelease {
@@ -111,7 +111,8 @@ pub(crate) enum OnRelease {
 #[derive(Debug)]
 pub(crate) struct RefCount(AtomicU32);
 
-/// What the owner counts beside the word, by plain loads and stores. A type of its own: in one struct the two would take eight bytes of a header.
+/// The owner's count in addition to the word, by plain loads and stores. A type of its own: in one struct the two would
+/// take eight bytes of a header.
 #[derive(Debug)]
 pub(crate) struct LocalCount(AtomicI16);
 
@@ -190,7 +191,7 @@ impl RefCount {
 
     // The hand-over.
 
-    /// Whether the output has been handed over. Acquire: pairs with `complete`.
+    /// Returns `true` if the output has been handed over. Acquire: pairs with `complete`.
     #[inline]
     pub(crate) fn is_done(&self) -> bool {
         self.0.load(Acquire) & DONE != 0

@@ -61,7 +61,7 @@ impl Schedule {
         }
     }
 
-    /// The same where a recorder must be told, or on a thread that does not queue the task itself.
+    /// Schedules the task if a recorder must record it, or on a thread that does not queue the task itself.
     #[inline(never)]
     fn schedule_told(&self, task: Queued) {
         let (id, mut task) = (task.id().get(), Some(task));
@@ -89,7 +89,7 @@ impl Schedule {
         Id::next()
     }
 
-    /// Whether the holder of `held` queues shared tasks of this core's runtime itself.
+    /// Returns `true` if the holder of `held` queues shared tasks of this core's runtime itself.
     #[inline]
     pub(crate) fn is_queued_by(&self, held: &Core) -> bool {
         held.belongs_to(self.shared()) && !held.is_closed()

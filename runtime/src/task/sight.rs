@@ -1,7 +1,7 @@
-//! What a thread that does not run a task sees of it.
+//! The view of a task from a thread that does not run it.
 //!
 //! The caller keeps the task alive, by a reference or by the lock of the list in which the task is; nothing here counts
-//! or queues. What is read are several words, and the task may go on between two of them:
+//! or queues. The view has several words, and the task may be polled between the reads of two of them:
 //!
 //! ```text
 //!   runner of poll n              reader
@@ -12,15 +12,16 @@
 //! ```
 //!
 //! Each store of the runner releases what came before it, each load acquires. A reader that finds the number n sees
-//! that the task was claimed for poll n, so if it then finds it idle, poll n has ended, and what that has left is
-//! seen. What a later poll has left comes with the number of that poll, which the last look finds. So what is between
-//! belongs together if number and state are the same at both ends. If not, the task goes on, and waits for nothing.
+//! that the task was claimed for poll n. So if it then finds the task idle, poll n has ended, and the reader sees the
+//! values that this poll has left. The values of a later poll come with the number of that poll, which the last read
+//! finds. So the values in between belong together if number and state are the same at both ends. If not, the task is
+//! being polled, and waits for nothing.
 //!
 //! These are the orders of plain loads and stores on x86, so the runner pays nothing for them there.
 //!
-//! Rejected: to hold the task meanwhile, as its runner does. A task that is being polled could not be read at all, and
-//! to read an owned one its owner would have to go on. To read a task again until two looks see the same: what is told
-//! of a task that goes on is that it does, whatever else it may have been seen to do.
+//! Rejected: to hold the task during the read, as its runner does. A task that is being polled could not be read at
+//! all, and to read an owned task its owner would have to make progress. To read a task again until two reads agree:
+//! for a task that makes progress the report is just that.
 
 use std::panic::Location;
 
@@ -33,7 +34,7 @@ use super::state::State;
 use super::wait::{SeenWait, SlotWords, WaitSlot};
 use super::{Header, Id, Task};
 
-/// Whether a task wants to run.
+/// The readiness of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Standing {
     /// For a wake.
@@ -43,7 +44,7 @@ pub(crate) enum Standing {
     Ended,
 }
 
-/// What a task waits for beside its last wait.
+/// The waits of a task in addition to its last wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Besides {
     Nothing,
@@ -54,7 +55,7 @@ pub(crate) enum Besides {
     Unnoted,
 }
 
-/// Where a task has its seat, which it keeps: the tasks of a core are looked at in the order of these.
+/// The permanent place of a task: the tasks of a core are read in the order of their places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place(u32);
 
@@ -72,7 +73,7 @@ impl Place {
     }
 }
 
-/// A task at a moment: plain words, as a dump has one for each of very many tasks. Its name is read beside it.
+/// A snapshot of a task: plain words, as a dump has one for each of very many tasks. Its name is read separately.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sight {
     pub(crate) id: Id,
@@ -115,7 +116,7 @@ impl Parts<'_> {
         (polls, standing, self.wait.read())
     }
 
-    /// Whether the task has not gone on since; if it has, whether it has ended.
+    /// Returns `Ok` if the task was not polled since; otherwise whether it has ended.
     #[inline]
     fn is_at(self, polls: u32, before: Standing) -> Result<(), Standing> {
         let standing = self.state.standing();
@@ -126,8 +127,8 @@ impl Parts<'_> {
         }
     }
 
-    /// Whether the task waits since the poll of that number, and seems to have no references beside those of the
-    /// runtime and of handles, of which `aborts` are counted.
+    /// Returns `true` if the task waits since the poll of that number, and seems to have no references except those of
+    /// the runtime and of handles, of which `aborts` are counted.
     #[inline]
     fn seems_lost(self, polls: u32, aborts: impl Fn() -> i32) -> bool {
         let has_others = || self.refs.others(self.local) != aborts();
@@ -173,8 +174,8 @@ impl Task {
         self.check(sight)
     }
 
-    /// Whether the task waits since the poll of that number, and seems to have no references beside those of the
-    /// runtime and of handles.
+    /// Returns `true` if the task waits since the poll of that number, and seems to have no references except those of
+    /// the runtime and of handles.
     #[inline]
     pub(crate) fn seems_lost(&self, polls: u32) -> bool {
         self.header().parts().seems_lost(polls, || self.aborts(0))

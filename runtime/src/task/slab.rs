@@ -1,10 +1,10 @@
 //! `Slab`: values under small numbers, added and removed in constant time, without an allocation once it is warm.
 //!
-//! Used by what keeps wakers, children or tasks under a lock and has to find one of them again: `cancel`, `group` and
-//! `shared_join`. A number is given out anew after its value was removed; the callers remove each value once.
+//! Used by modules that keep wakers, children or tasks under a lock and must find one of them again: `cancel`, `group`
+//! and `shared_join`. A number is reused after its value was removed; the callers remove each value once.
 //!
-//! Memory follows the most values that were there at once. When the last one goes, what is beyond [`KEPT`] places is
-//! given back.
+//! Memory is that of the maximum number of simultaneous values. When the last value is removed, the memory beyond
+//! [`KEPT`] places is freed.
 
 use std::mem;
 

@@ -1,4 +1,4 @@
-//! How often a task was polled, and what its cell holds, in four bytes.
+//! The number of polls of a task, and the content of its cell, in four bytes.
 //!
 //! The runner counts the polls, for threads that print the task. The stage is for the functions in `cell.rs`, which
 //! have the right to the stage when they call; kept here and not in an enum of future and output, it costs an idle task
@@ -6,7 +6,7 @@
 
 use crate::primitives::atomic::{AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
-/// What a cell holds.
+/// The content of a cell.
 #[derive(Clone, Copy)]
 pub(super) enum Stage {
     Future,

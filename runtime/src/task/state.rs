@@ -16,8 +16,9 @@
 //! IDLE is zero; DONE stays DONE, whatever marks late wakes add. A task that is RUNNING is CLAIMED, maybe with marks. A
 //! task that is QUEUED is WOKEN (it has marks that `start` takes off); or, if it is shared, CLAIMED already by the wake
 //! that found it idle, by its spawn or its yield. Then the word is as it will be in the poll, and `start` has nothing
-//! to change: one locked instruction less for most polls. A wake or a cancellation meanwhile leaves its mark as on edge
-//! 3, and `start` takes it off. If the mark comes so late that `start` misses it, edge 4 finds it: one poll too many.
+//! to change: one locked instruction less for most polls. A wake or a cancellation before `start` leaves its mark as on
+//! edge 3, and `start` takes it off. If the mark comes so late that `start` misses it, edge 4 finds it: one poll too
+//! many.
 //!
 //! Two kinds of task share the diagram. A *shared* task may run on any worker, so its word is atomic. An *owned* task
 //! runs only on the thread that holds its core, so its word is changed by plain loads and stores; other threads leave
@@ -29,7 +30,7 @@
 //!     ^---------------- 9 take_remote ------------'   (the owner then does edge 1, 3 or 7 on the plain word)
 //! ```
 //!
-//! A finished owned task leaves NOTIFIED set for good, so that late wakes post nothing.
+//! A finished owned task leaves NOTIFIED set permanently, so that late wakes post nothing.
 //!
 //! A task that is CLAIMED or WOKEN, and not DONE, is in one queue, runs, or is on its way to a queue: in the hands of
 //! the thread that made it so. (On edge 10 the way may end where it began: the task is idle again, and in no queue.) Any other task is in no queue. That is why queue entries need no reference count of
@@ -38,8 +39,8 @@
 //! for the pointer anyway).
 //!
 //! A waker that is used up by its wake may leave its reference behind on edge 1 (`wake_owing`, shared tasks only): OWES
-//! is set with CLAIMED, and edge 2 tells the runner, which gives the reference back in plain memory (`refcount.rs`).
-//! OWES is cleared at the end of the poll.
+//! is set with CLAIMED, and edge 2 reports it to the runner, which gives the reference back in plain memory
+//! (`refcount.rs`). OWES is cleared at the end of the poll.
 //!
 //! Rejected: one atomic word for both kinds (a wake, start and finish of an owned task would cost three locked
 //! instructions, measured as most of a yield). A "load first, return if queued" shortcut in `wake`: it skips the
@@ -65,7 +66,7 @@ const REMOTE_CANCEL: u8 = 2;
 /// The remote word of a shared task, which never changes.
 const SHARED: u8 = 128;
 
-/// What a wake or a cancellation leaves to its caller.
+/// The duty of the caller of a wake or a cancellation.
 #[must_use]
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum OnWake {
@@ -75,7 +76,7 @@ pub(crate) enum OnWake {
     Nothing,
 }
 
-/// What the thread that took a task from a queue does with it.
+/// The duty of the thread that took a task from a queue.
 #[must_use]
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum OnStart {
@@ -85,7 +86,7 @@ pub(crate) enum OnStart {
     Drop,
 }
 
-/// What the runner owes a task whose future is not ready.
+/// The runner's duty towards a task whose future is not ready.
 #[must_use]
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum OnPending {
@@ -97,7 +98,7 @@ pub(crate) enum OnPending {
     Drop,
 }
 
-/// What a wake from another thread than the owner's leaves to its caller.
+/// The duty of the caller of a wake from another thread than the owner's.
 #[must_use]
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum OnRemote {
@@ -146,9 +147,9 @@ fn start_shared(main: &AtomicU8) -> u8 {
 
 /// The words of a task.
 ///
-/// Of an owned task `main` is written by the thread that holds the core (or by the one thread that has the task before
-/// it is registered or after the core was closed), with plain loads and stores; `remote` by any thread. Of a shared
-/// task `main` is written by any thread, and `remote` says for good that the task is shared.
+/// For an owned task, `main` is written by the thread that holds the core (or by the one thread that has the task
+/// before it is registered or after the core was closed), with plain loads and stores; `remote` by any thread. For a
+/// shared task, `main` is written by any thread, and `remote` permanently marks the task as shared.
 #[derive(Debug)]
 pub(crate) struct State {
     main: AtomicU8,
@@ -171,19 +172,20 @@ impl State {
         Self { main: AtomicU8::new(0), remote: AtomicU8::new(NOTIFIED) }
     }
 
-    /// Whether any worker may run it.
+    /// Returns `true` if any worker may run the task.
     #[inline]
     pub(crate) fn is_shared(&self) -> bool {
         self.remote.load(Relaxed) & SHARED != 0
     }
 
-    /// Whether it has finished. Exact for the owner of an owned task.
+    /// Returns `true` if the task has finished. Exact for the owner of an owned task.
     #[inline]
     pub(crate) fn is_done(&self) -> bool {
         self.main.load(Relaxed) & DONE != 0
     }
 
-    /// Whether it seems to wait. A hint; exact for the thread that polls the task (which then does not wait).
+    /// Returns `true` if the task seems to wait. A hint; exact for the thread that polls the task (which then does not
+    /// wait).
     #[inline]
     pub(crate) fn is_idle(&self) -> bool {
         self.main.load(Relaxed) == 0

@@ -1,9 +1,9 @@
-//! How long a task runs: what it has run since it last waited, and how long its last run was.
+//! The running times of a task: the time since it last waited, and the duration of its last poll.
 //!
 //! Written by the thread that has the right to the task's stage, and by a waker that queues the task; read by the
-//! worker that runs it next. The first says of which class the task is when it asks to run once more
-//! (`mini_context::rules`), the second what a worker may expect of a run before it begins. Runs that were not measured
-//! are charged to others (`scheduler/meter.rs`).
+//! worker that runs it next. The first determines the class of the task when it asks to run once more
+//! (`mini_context::rules`), the second the expected duration of its next poll. Polls that were not measured are charged
+//! to others (`scheduler/meter.rs`).
 
 use super::Class;
 use crate::primitives::atomic::{AtomicU32, Ordering::Relaxed};
@@ -41,13 +41,13 @@ impl Times {
         if self.since_wait() >= again_after { Class::Again } else { Class::Woken }
     }
 
-    /// How long it has run since it last waited.
+    /// Returns the time that the task has run since it last waited.
     #[inline]
     pub(super) fn since_wait(&self) -> u32 {
         self.since_wait.load(Relaxed)
     }
 
-    /// How long its last measured run was; zero if none was measured.
+    /// Returns the duration of its last measured poll; zero if none was measured.
     #[inline]
     pub(super) fn last(&self) -> u64 {
         self.last.load(Relaxed).into()

@@ -1,8 +1,8 @@
-//! An error that a task ended with and that nobody will see, as its handle was dropped: what it says.
+//! The text of an error that a task ended with and that would be unseen, as its handle was dropped.
 //!
 //! The hard part: a task's output may be of any type, and only a `Result` with an `Err` in it is an error. Rust has no
-//! way to ask that of a type parameter. But a type tells its name and a value its variant, which is enough; and the
-//! error types that most tasks end with are tried one by one, to print what is in the error.
+//! way to ask that of a type parameter. But a type has a name and a value a variant, which is enough; and the error
+//! types that most tasks end with are tried one by one, to print the content of the error.
 //!
 //! Rejected: a bound on the output (most tasks give something else); a `spawn` of its own for tasks that may fail (a
 //! user who forgets to look at an error forgets that too).

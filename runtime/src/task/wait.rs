@@ -1,14 +1,14 @@
-//! What a task waits for: written by its runner after a poll that was not ready, read by threads that print the task.
+//! The wait of a task: written by its runner after a poll that was not ready, read by threads that print the task.
 //!
-//! The slot has room for one leaf of the last poll, which [`Wait::of`] chooses. Of several of one kind that is the
-//! last, the furthest point of the task. Each poll writes the slot anew: if no leaf of mini's is left waiting, it is
-//! `unknown`.
+//! The slot has room for one leaf of the last poll, which [`Wait::of`] chooses. If there are several of one kind it is
+//! the last, the furthest point of the task. Each poll writes the slot anew: if no leaf of mini's is left waiting, the
+//! slot is `unknown`.
 //!
 //! One or two plain stores per pending poll. A reader on another thread may see the two fields of different waits of
-//! the task; then the number of polls has changed meanwhile (`sight.rs`).
+//! the task; then the number of polls has changed during the read (`sight.rs`).
 //!
-//! Rejected: the first leaf of a poll in place of the last one. A poll that goes on after a leaf, and drops it or not,
-//! waits further down.
+//! Rejected: the first leaf of a poll in place of the last one. A poll that continues after a leaf, and drops it or
+//! not, waits further down.
 
 #![allow(unsafe_code)]
 
@@ -29,7 +29,7 @@ pub(crate) struct WaitSlot {
     word: AtomicU64,
 }
 
-/// What the last poll of a task was pending for.
+/// The wait of the last poll of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LastWait {
     /// For nothing that mini knows of.
@@ -76,7 +76,7 @@ impl WaitSlot {
         self.location.store(location, Release);
     }
 
-    /// The same after a poll of a task that has asked to run again: as a rule it waits for nothing.
+    /// Fills the slot after a poll of a task that has asked to run again: usually the task waits for nothing.
     #[inline]
     pub(crate) fn fill_asked(&self, notes: Notes, task: impl FnOnce() -> u64) {
         match notes.is_empty() && !mini_context::was_refused() {
@@ -110,7 +110,7 @@ impl WaitSlot {
         self.read().wait().resolve(task).0.get()
     }
 
-    /// What is in the slot.
+    /// Returns the content of the slot.
     #[inline]
     pub(super) fn read(&self) -> SlotWords {
         let word = self.word.load(Acquire);
@@ -127,13 +127,13 @@ pub(super) struct SlotWords {
 }
 
 impl SlotWords {
-    /// Whether there is a wait, and something beside it.
+    /// Returns `true` if there is a wait, and a further one.
     #[inline]
     pub(super) fn has_beside(self) -> bool {
         !matches!(self.word, 0 | UNKNOWN | YIELDED | SPENT) && self.location.addr() & BESIDE != 0
     }
 
-    /// Whether the task has asked to run again.
+    /// Returns `true` if the task has asked to run again.
     #[inline]
     pub(super) fn asks(self) -> bool {
         matches!(self.word, YIELDED | SPENT)
@@ -171,7 +171,7 @@ impl SeenWait {
         self.word == other.word && self.location.map(ptr::from_ref) == other.location.map(ptr::from_ref)
     }
 
-    /// Whether it names a lock or a channel by its address.
+    /// Returns `true` if the wait names a lock or a channel by its address.
     #[inline]
     pub(crate) fn has_address(self) -> bool {
         Wait::has_address(self.word)

@@ -1,7 +1,7 @@
 //! The waker of a task: a counted reference, with the task's header as its data.
 //!
-//! Made by the runner, which lends its own reference for the time of a poll; a clone counts one more. What a wake does,
-//! depending on the kind of task and the thread, is here too.
+//! Made by the runner, which lends its own reference for the time of a poll; a clone counts one more. The effect of a
+//! wake, by the kind of task and the thread, is here too.
 
 #![allow(unsafe_code)]
 

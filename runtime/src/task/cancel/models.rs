@@ -1,4 +1,4 @@
-//! What `Node` promises about waiters, children and memory, under loom.
+//! The promises of `Node` about waiters, children and memory, under loom.
 
 use std::sync::Arc;
 use std::task::{Wake, Waker};

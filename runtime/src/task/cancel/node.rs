@@ -10,9 +10,9 @@
 //! raised inside of the critical section, so a thread that sees it finds the reason.
 //!
 //! All nodes of the subtree are marked before the first waker is called: a woken task finds each of its tokens
-//! cancelled. So they are when `cancel` returns, also those that another thread is about to mark: a node that is marked
-//! keeps its children until all below it are, and each thread that comes to it meanwhile walks them too. They get the
-//! reason of the node, whichever thread comes first.
+//! cancelled. All are also marked when `cancel` returns, even nodes that another thread is about to mark: a marked node
+//! keeps its children until all nodes below it are marked, and each thread that reaches the node before that walks its
+//! children too. They get the reason of the node, whichever thread is first.
 //!
 //! # Depth
 //!
@@ -22,7 +22,7 @@
 //!
 //! Rejected: one lock for a whole tree (the root of a program would be every token's lock). Intrusive lists of waiters
 //! (unsafe code, to save one allocation in the life of a token). Children that do not keep their parent (in the middle
-//! of a tree, a token nobody holds would have to hand its children to its parent).
+//! of a tree, a token without a handle would have to pass its children to its parent).
 
 use std::sync::{Arc, Weak};
 use std::task::Waker;
@@ -52,7 +52,7 @@ struct State {
     children: Slab<Weak<Node>>,
 }
 
-/// What a person may want to know of a token.
+/// The state of a token, for people.
 #[derive(Debug)]
 pub(super) struct Sight {
     pub(super) name: Option<Arc<str>>,

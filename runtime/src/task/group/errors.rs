@@ -2,13 +2,13 @@
 //! dropped.
 //!
 //! A group can show errors of any type (`outcome.rs`), and the runtime only those of some types (`task/unseen.rs`). But
-//! the group judges an output before anybody knows whether it will be read. So each error is left here, and found by
-//! the id of the task when its output is dropped: by the thread that has just polled the task, or later with its
-//! handle. What was read instead is not looked for, and leaves when others come.
+//! the group judges an output before it is known whether the output will be read. So each error is left here, and found
+//! by the id of the task when its output is dropped: by the thread that has just polled the task, or later with its
+//! handle. An error that was read instead is not looked for; later errors replace it.
 //!
-//! Rejected: telling it from the future of the task (a handle may be dropped after that). A place in the label of the
-//! task (16 bytes for each task of a group). Judging the output once more when it is dropped (a reference to the group
-//! for each task).
+//! Rejected: reporting the error from the future of the task (a handle may be dropped after that). A place in the label
+//! of the task (16 bytes for each task of a group). Judging the output once more when it is dropped (a reference to the
+//! group for each task).
 
 use std::collections::VecDeque;
 

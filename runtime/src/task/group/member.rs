@@ -1,10 +1,10 @@
 //! A task's seat in its group: what the task carries, and gives up when it has been dropped.
 //!
-//! The future is the first field of [`Member`] and the [`Seat`] the second, so that the group hears of the end when the
-//! future is gone, also if its destructor panics.
+//! The future is the first field of [`Member`] and the [`Seat`] the second, so that the group learns of the end when
+//! the future is gone, even if its destructor panics.
 //!
-//! While a task is polled or dropped, [`CURRENT`] says which seat it has: a shield asks that for its group, and a
-//! shutdown for the task that waits for it.
+//! While a task is polled or dropped, [`CURRENT`] is its seat: a shield reads it to find its group, and a shutdown to
+//! find the task that waits for it.
 
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
@@ -26,14 +26,14 @@ crate::task_local! {
     static CURRENT: Place;
 }
 
-/// Where a task sits.
+/// The place of a task in its group.
 #[derive(Clone)]
 pub(super) struct Place {
     pub(super) node: Arc<Node>,
     pub(super) key: u32,
 }
 
-/// How a task has ended.
+/// The end of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
     Finished,

@@ -1,19 +1,19 @@
-//! A group's place in the tree: which tasks are alive in it, what became of the others, and how far its end has come.
+//! A group's place in the tree: its tasks that are alive, the results of the others, and the progress of its end.
 //!
 //! Called by the handles (`Group`), by each task of the group (`member.rs`) and by those that wait (`ending.rs`).
 //!
 //! # Seats
 //!
 //! A task is entered under the group's lock before it is spawned, so that it is counted before it can end, and its
-//! handle is added afterwards. It may have ended by then: so a seat says which of the two came first, and the second
-//! one frees it.
+//! handle is added afterwards. The task may have ended by then: so a seat records which of the two came first, and the
+//! second one frees the seat.
 //!
 //! # Nobody is missed
 //!
 //! `alive` counts the tasks of the group and of all below. It is raised under the lock that also guards the phase, so
 //! after `close` the count only falls: a group that is closed and has counted down has ended. A waiter leaves its waker
 //! under the lock and then reads the count; the task that lowers the count takes the wakers after that, under the lock.
-//! A task that waits for its own group is one that it need not wait for, so wakers are called at two already.
+//! A task that waits for its own group does not wait for itself, so wakers are called when the count has fallen to two.
 //!
 //! Rejected: a count of busy groups instead of one of tasks (a spawn would not touch its ancestors, but a chain of
 //! locks would be held at each change). A list of the ended tasks (a server's group would grow for ever).

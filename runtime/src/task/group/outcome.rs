@@ -1,10 +1,10 @@
 //! `Outcome`: which outputs of a group's task mean that it has failed, and what the report then says.
 //!
-//! A trait, and no guess by the name of the type as `task/unseen.rs` makes it: only a bound gives the text of an error
-//! of any type. What has no such text goes by `spawn_any`, which guesses.
+//! A trait, not a guess by the name of the type as in `task/unseen.rs`: only a bound gives the text of an error of any
+//! type. Outputs without such a text go through `spawn_any`, which guesses.
 //!
 //! Rejected: a trait that users implement. The type of a `loop` without an end can be named in a roundabout way only,
-//! and the compiler then takes every other implementation for one of that type too. Such loops are more common than
+//! and the compiler then treats every other implementation as one of that type too. Such loops are more common than
 //! outputs of a group's task that are neither `()` nor a `Result`.
 
 use std::convert::Infallible;

@@ -1,4 +1,4 @@
-//! Which tasks of a set have ended: a list of their numbers, filled by the runners of the tasks.
+//! The ended tasks of a set: a list of their numbers, filled by the runners of the tasks.
 //!
 //! Called by the set, which empties it, and by the tasks' ends, through wakers. The lock is held for a few
 //! instructions; no user code runs under it.

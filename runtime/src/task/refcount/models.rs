@@ -1,4 +1,4 @@
-//! What `RefCount` promises about outputs, waiters and references, under loom.
+//! The promises of `RefCount` about outputs, waiters and references, under loom.
 
 use super::*;
 use loom::{cell::UnsafeCell, sync::Arc, thread};

@@ -1,4 +1,4 @@
-//! What a reader sees of a task that is polled meanwhile, under loom.
+//! A reader's view of a task that is polled at the same time, under loom.
 
 use loom::{sync::Arc, thread};
 use mini_context::{Note, Notes, Reason, Wait};

@@ -1,4 +1,4 @@
-//! What the state of a shared task promises, under loom.
+//! The promises of a shared task's state, under loom.
 
 use super::*;
 use crate::primitives::atomic::{AtomicU32, Ordering::Acquire};
@@ -50,7 +50,7 @@ fn woken_task(wake: fn(&State) -> bool) {
     });
 }
 
-/// Fails when `finish_pending` or `finish_yielded` forgets to look at CANCELLED: nobody would drop the future.
+/// Fails when `finish_pending` or `finish_yielded` forgets to check CANCELLED: no side would drop the future.
 #[test]
 fn a_cancelled_task_is_dropped_by_exactly_one_side() {
     cancelled_task(State::finish_pending);

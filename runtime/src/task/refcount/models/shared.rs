@@ -1,4 +1,4 @@
-//! The same for a shared task, which threads poll in turn, wake and cancel: how its references are counted.
+//! The counting of references to a shared task, which threads poll in turn, wake and cancel.
 
 use super::super::super::state::{OnPending, OnStart, OnWake, State};
 use super::*;
