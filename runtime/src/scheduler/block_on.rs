@@ -2,12 +2,12 @@
 //!
 //! The thread takes a core and works as its worker, so that no message has to cross to another thread; a worker thread
 //! gives up its core for it. If it gets no core, it is an external thread (see `ownership.rs`): it polls the future
-//! itself, parks in between, and takes a core as soon as one is free.
+//! itself, parks in between, and takes a core once one is free.
 //!
 //! A thread that has a task or a job of the runtime further out on its stack, in `block_in_place` or `spawn_blocking`,
-//! takes no core, where other workers can serve what its future waits for: it stays external. Otherwise any task could
-//! be polled there, and wait for a lock that the one below has, or hold it up. It takes one only if no worker serves
-//! the runtime, as the system can't start their threads.
+//! takes no core if other workers can serve the waits of its future: it stays external. Otherwise any task could be
+//! polled there, and wait for a lock that the task below holds, or delay that task. The thread takes a core only if no
+//! worker serves the runtime, because the system can't start their threads.
 
 use std::pin::pin;
 use std::sync::{Arc, Weak};
@@ -203,7 +203,7 @@ impl Wake for External {
     }
 }
 
-/// Polls the future beside the workers until it is ready or this thread gets a core, and then on that.
+/// Polls the future without a core until it is ready or this thread gets a core, and then on that core.
 #[track_caller]
 fn run_external(shared: &Arc<Shared>, id: u64, given: &mut MainFuture<'_>, may_take: bool) {
     if let Some(core) = wait_for_core(shared, id, given, may_take) {
@@ -211,8 +211,8 @@ fn run_external(shared: &Arc<Shared>, id: u64, given: &mut MainFuture<'_>, may_t
     }
 }
 
-/// Polls the future beside the workers until it is ready, or a core is free for this thread: that one comes back, taken.
-/// If it may not take any, only where nobody works and no thread can be started.
+/// Polls the future without a core until it is ready, or a core is free for this thread: that core is taken and
+/// returned. A thread that may not take a core takes one only if no worker runs and no thread can be started.
 #[track_caller]
 fn wait_for_core<'a>(shared: &'a Arc<Shared>, id: u64, given: &mut MainFuture<'_>, may_take: bool) -> Option<&'a Core> {
     let told = OnPanic::new(shared);

@@ -1,4 +1,4 @@
-//! What a runtime is made with: the defaults, the environment, and the check of what the user asked for.
+//! The configuration of a runtime: the defaults, the environment, and the check of the user's settings.
 //!
 //! Filled by the [`Builder`](crate::runtime::Builder), read where a setting is needed.
 //!
@@ -42,7 +42,7 @@ const TRACE_BYTES: usize = 1 << 20;
 /// A larger number of workers is taken for a mistake.
 const MAX_WORKERS: usize = 1 << 15;
 
-/// What a runtime was built with.
+/// The configuration that a runtime was built with.
 #[derive(Clone)]
 pub(crate) struct Config {
     pub(crate) is_multi_thread: bool,
@@ -112,7 +112,7 @@ impl Config {
         self.seed().is_some()
     }
 
-    /// What determines that, if it is so.
+    /// Returns the seed of a simulation, if the runtime is simulated.
     #[cfg(feature = "sim")]
     pub(crate) fn seed(&self) -> Option<u64> {
         self.simulation.map(|limits| limits.seed)

@@ -1,8 +1,8 @@
-//! What this thread is inside of: a runtime, a core it holds, a task it polls.
+//! The context of this thread: its runtime, the core that it holds, the task that it polls.
 //!
-//! Set by [`enter`], by workers and around every poll; asked by the free functions (`mini::spawn`) and by every wake,
-//! which compares the core a task belongs to with the core this thread holds. Plain cells without a destructor, so
-//! that asking is one load.
+//! Set by [`enter`], by workers and around every poll; read by the free functions (`mini::spawn`) and by every wake,
+//! which compares the core of a task with the core that this thread holds. Plain cells without a destructor, so that a
+//! read is one load.
 
 #![allow(unsafe_code)]
 
@@ -74,7 +74,7 @@ impl Entered {
     }
 }
 
-/// What a thread does inside a runtime.
+/// The role of a thread inside a runtime.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     /// It has entered it.

@@ -1,9 +1,9 @@
-//! How many references tasks have to their core, and so to the scheduler that it is a part of.
+//! The number of references from tasks to their core, and so to the scheduler that the core is a part of.
 //!
 //! Called by [`Schedule`](crate::task::schedule::Schedule), and when a thread takes a core or leaves it. Nearly all
-//! tasks are spawned and freed by the thread that holds their core. So the number has two parts: `here`, a plain cell in
-//! which the holder counts, and `word`, in which all others do. `here` is negative when the holder frees tasks that
-//! others have made. A holder that leaves adds it to the word, which then is the whole number.
+//! tasks are spawned and freed by the thread that holds their core. So the number has two parts: the holder counts in
+//! `here`, a plain cell, and all other threads in `word`. `here` is negative when the holder frees tasks that others
+//! have made. A holder that leaves adds it to the word, which then is the whole number.
 //!
 //! ```text
 //! word:  0  ---- first reference, or a holder comes ---->  more  ---- last reference gone, and no holder ---->  0

@@ -1,4 +1,4 @@
-//! What a worker counts while it works on a core, for [`Metrics`](crate::runtime::Metrics) and the monitor.
+//! The counts of a worker on a core, for [`Metrics`](crate::runtime::Metrics) and the monitor.
 //!
 //! Only the thread that holds the core writes, by plain loads and stores (one instruction each), so counting slows no
 //! other thread down; any thread reads. Only `posted` is written by other threads, under the lock of the shared
@@ -37,7 +37,7 @@ impl Count {
     }
 }
 
-/// What is counted at one core.
+/// The counts of one core.
 #[derive(Debug)]
 pub(crate) struct Counts {
     /// The task that is polled, or was polled last: no count, but in the cache line that each run writes anyway.
@@ -101,7 +101,7 @@ impl Counts {
 /// Set while the worker rests.
 const RESTS: u64 = 1 << 63;
 
-/// How long the worker has been up.
+/// The time that the worker has been up.
 #[derive(Debug)]
 pub(crate) struct Busy {
     clock: Clock,

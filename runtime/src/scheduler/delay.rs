@@ -1,4 +1,4 @@
-//! How long a task that is spawned now would wait for its first poll, from what workers know anyway.
+//! Estimates how long a task that is spawned now would wait for its first poll, from data that workers have anyway.
 //!
 //! Called by [`queue_delay`] and [`Handle::queue_delay`](crate::runtime::Handle::queue_delay). At each look and before
 //! each wait a worker notes in its core how long a run of a woken task takes ([`Pace`]), and after it when that was
@@ -6,19 +6,19 @@
 //! the new task ([`Ahead`]).
 //!
 //! The hard part: a queue of runs that take 20 µs or 5 ms has no typical run. The mean since the last look is often
-//! that of a single run, and an answer that jumps between 1 and 100 ms lets everybody in, then nobody. The mean of a
+//! that of a single run, and an answer that jumps between 1 and 100 ms admits all requests, then none. The mean of a
 //! second does not see that the load has changed. So [`Pace`] forgets a sixteenth at each look: it remembers sixteen
 //! runs where runs are long, and a thousand where they are short. `benches/EXPERIMENTS.md` has the error.
 //!
-//! What no number of waiting tasks shows is the rest of the run in progress. The worker itself is in that run. Another
+//! The number of waiting tasks does not show the rest of the run in progress. The worker itself is in that run. Another
 //! thread sees when the worker should have looked ([`Load::overdue`]): a run that has lasted for a second will, if
 //! nothing else is known of it, last for about another one (Gott, "Implications of the Copernican principle", 1993).
 //!
 //! Rejected:
 //! - The delay of the task that was measured last, by a stamp in every n-th wake. In a steady queue it is as good. But
-//!   it is the delay of a task that was queued one delay ago: it is told of a burst when the burst is over, and a layer
-//!   that sheds by it lets too many in, then too few. A stamp is a reading of the clock, and a word in the header.
-//! - The age of the oldest waiting task: the same, and half of the answer on average.
+//!   it is the delay of a task that was queued one delay ago: it reports a burst when the burst is over, and a layer
+//!   that sheds by it admits too many, then too few. A stamp is a reading of the clock, and a word in the header.
+//! - The age of the oldest waiting task: equally late, and half of the answer on average.
 //! - The mean of all runs since the last look (`Worker::mean_run`): its error is two to five times as large.
 //! - Reading the clock in [`queue_delay`] (30 ns): a layer that sheds asks for each request.
 
@@ -40,7 +40,7 @@ const FORGET: u64 = 16;
 /// Runs are counted in parts, so that a sixteenth of a few is not nothing.
 const PARTS: u64 = 1 << 10;
 
-/// How long a woken run takes, lately.
+/// The recent mean duration of a woken task's run.
 #[derive(Clone, Copy, Debug, Default)]
 struct Pace {
     /// Neither grows beyond sixteen times what comes between two looks.
@@ -63,7 +63,7 @@ impl Pace {
     }
 }
 
-/// What other threads see of a worker's pace. Written by the owner of the core. These are atomics of the standard
+/// A worker's pace, as other threads see it. Written by the owner of the core. These are atomics of the standard
 /// library, as in `counts.rs`: no protocol depends on them, and models stay small.
 #[derive(Debug, Default)]
 pub(crate) struct Load {
@@ -118,7 +118,7 @@ impl Core {
     }
 }
 
-/// What runs before a new task.
+/// The runs that come before a new task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Ahead {
     /// Tasks in front of it on its worker.

@@ -1,4 +1,4 @@
-//! What a worker waits on: the reactor of its runtime and the timers of its core.
+//! The driver that a worker waits on: the reactor of its runtime and the timers of its core.
 //!
 //! [`Driver::park`] is the only place of the runtime that blocks for I/O or time. The worker also [polls](Driver::poll)
 //! it at each of its looks. While all workers are stuck the monitor turns it.
@@ -15,7 +15,7 @@ use crate::primitives::{HAS_TIME, thread};
 use crate::scheduler::poller::PollerRole;
 use crate::scheduler::unparker::{Unparker, Wait};
 
-/// How much a call has delivered.
+/// The number of events and timers that a call has delivered.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Delivered {
     pub(crate) events: usize,

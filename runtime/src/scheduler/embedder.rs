@@ -22,15 +22,15 @@
 //! ```
 //!
 //! A ring is a write to the eventfd in the epoll, so it makes the epoll readable until a turn looks. Every turn looks
-//! there, also without sockets. A thread in `block_on` retracts what was announced, and hears rings in the embedder's
-//! place; when it leaves, it rings, and the embedder's next turn puts everything in order (`Embedder`).
+//! there, even without sockets. A thread in `block_on` retracts the announcement, and receives rings in the embedder's
+//! place. When it leaves, it rings, and the embedder's next turn puts everything in order (`Embedder`).
 //!
 //! Rejected: keeping the core between turns (`block_on` of the embedder would wait for itself). A descriptor of its own
-//! beside the epoll (a write more per wake).
+//! in addition to the epoll (a write more per wake).
 
 use crate::primitives::atomic::{AtomicBool, Ordering::Relaxed, Ordering::SeqCst, fence};
 
-/// What a core knows about an embedder.
+/// A core's knowledge of an embedder.
 #[derive(Debug, Default)]
 pub(crate) struct Embedder {
     /// The embedder has asked for the descriptor.

@@ -1,4 +1,4 @@
-//! How far the end of a runtime has come: whether it has begun, and which cores and threads are left.
+//! The progress of a runtime's end: whether it has begun, and the cores and threads that are left.
 //!
 //! Written by workers, worker threads and the monitor; waited for by `Shared::shutdown` (`shutdown.rs`).
 

@@ -1,4 +1,4 @@
-//! Which workers are parked, and whether one must be woken for work that belongs to nobody.
+//! The set of parked workers, and the decision to wake one for work without an owner.
 //!
 //! Called by workers before and after they park, or block in `block_in_place`, and by every thread that puts a task
 //! into the injector.

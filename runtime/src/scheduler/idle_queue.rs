@@ -82,7 +82,8 @@ impl Places {
 }
 
 impl IdleQueue {
-    /// Whether no future waits. The holder of the core knows of all that have come, since they come on its thread.
+    /// Returns `true` if no future waits. The holder of the core knows of all futures, since they are added on its
+    /// thread.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.waiting.load(Relaxed) == 0

@@ -6,7 +6,7 @@
 //!
 //! `head` and `tail` only grow (modulo 2^32). Slots in `head..tail` are full. The owner alone writes slots and `tail`;
 //! `head` moves by compare-exchange, and the thread that moves it from `h` to `h + n` owns the `n` entries read before.
-//! A thief that read slots which were reused meanwhile fails its exchange, since `head` had to pass them; it would be
+//! If slots are reused while a thief reads them, its exchange fails, since `head` had to pass them; the thief would be
 //! fooled only if exactly 2^32 entries passed in between.
 //!
 //! Source: the idea of stealing half from a bounded ring is that of the Go scheduler (`runtime/proc.go`, `runqgrab`).

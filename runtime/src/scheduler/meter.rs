@@ -72,13 +72,13 @@ impl<'a> Meter<'a> {
         skips
     }
 
-    /// How many more laps will not read the time.
+    /// Returns the number of further laps that will not read the time.
     #[inline]
     pub(crate) fn unread(&self) -> u32 {
         self.unread
     }
 
-    /// Whether the last lap has read the time.
+    /// Returns `true` if the last lap has read the time.
     #[inline]
     pub(crate) fn is_fresh(&self) -> bool {
         self.skipped == 0

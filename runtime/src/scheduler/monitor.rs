@@ -2,14 +2,14 @@
 //! stalled.
 //!
 //! Started with the first worker of a runtime that has several, or before that when it is needed. It never runs tasks,
-//! and turns the driver only while all workers are stuck. A worker is *stalled* if it has run nothing between two
-//! looks, and meanwhile has used the CPU or waits for something else. A worker that only waits for a CPU, on a machine
-//! that has too few, goes on by itself, and a helper would have to wait for that CPU too.
+//! and turns the driver only while all workers are stuck. A worker is *stalled* if it has made no progress between two
+//! looks, and has used the CPU in that time or waits for something other than a CPU. A worker that only waits for a
+//! CPU, on a machine that has too few, continues by itself, and a helper would have to wait for that CPU too.
 //!
-//! A stalled worker is *stuck*, as is one in a run that it expects to be long (`worker.rs`) or in `block_in_place`.
-//! What a stuck worker has is open to others: thieves may take the task in its next slot too, the poller serves its
-//! timers beside the sockets of all, and workers that are up fire its timers at their looks. The monitor wakes a parked
-//! worker for the tasks that wait there, and makes sure that there is a poller.
+//! A stalled worker is *stuck*, as is one in a run that it expects to be long (`worker.rs`) or in `block_in_place`. The
+//! tasks and timers of a stuck worker are open to others: thieves may take even the task in its next slot, the poller
+//! serves its timers along with the sockets of all, and workers that are up fire its timers at their looks. The monitor
+//! wakes a parked worker for the tasks that wait there, and makes sure that there is a poller.
 //!
 //! The monitor also tries again to start worker threads that the system could not start, so that their tasks, sockets
 //! and timers do not wait until another thread comes by.
@@ -25,8 +25,8 @@
 //! ```
 //!
 //! Rejected: a parked worker that ticks (it has work of its own now and then, and must wake another to take over the
-//! monitor's place each time: 15 µs per event on a quiet server). Turning the driver of a stalled worker here (a socket
-//! beside a task that computes waited for a median of 0.7 ms; half the tick).
+//! monitor's place each time: 15 µs per event on a quiet server). Turning the driver of a stalled worker here (while a
+//! task computed, a socket waited for a median of 0.7 ms; half the tick).
 
 use std::sync::OnceLock;
 
@@ -66,7 +66,7 @@ impl Monitor {
         self.thread.get().is_some()
     }
 
-    /// Whether the poller, thieves and workers at their looks must serve stuck workers too.
+    /// Returns `true` if the poller, thieves and workers at their looks must serve stuck workers too.
     #[inline]
     pub(crate) fn has_stuck(&self) -> bool {
         self.has_stuck.load(Relaxed)

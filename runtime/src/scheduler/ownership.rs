@@ -1,12 +1,12 @@
-//! Which thread holds a core: none, a thread in `block_on`, or the core's worker thread, a background thread.
+//! The holder of a core: no thread, a thread in `block_on`, or the core's worker thread, a background thread.
 //!
 //! Called when a thread enters or leaves a runtime. No thread serves a core without a holder, so a multi-threaded
-//! runtime gives it a worker thread as soon as something could happen there. A thread in `block_on` takes a free core,
-//! or asks the worker threads to give one up, and then works as a worker. If it gets no core, it polls its future by
+//! runtime gives it a worker thread once something could happen there. A thread in `block_on` takes a free core, or
+//! asks the worker threads to give one up, and then works as a worker. If it gets no core, it polls its future by
 //! itself (as an *external thread*) until one is free.
 //!
-//! Rejected: `block_on` beside the workers, as a thread that only polls its future (every message then crosses two
-//! threads). A core of its own for `block_on` (its sockets and timers outlive it, and would be nobody's).
+//! Rejected: `block_on` as a thread outside the workers that only polls its future (every message then crosses two
+//! threads). A core of its own for `block_on` (its sockets and timers outlive it, and would have no owner).
 
 use std::sync::{Arc, PoisonError};
 
@@ -238,7 +238,7 @@ mod models {
 
     /// A worker thread gives its place to an external thread, takes it again, and goes when the runtime ends.
     ///
-    /// Planted: `release` that unparks nobody; an unpark that is not kept for the next park.
+    /// Planted: `release` that unparks no thread; an unpark that is not kept for the next park.
     #[test]
     fn an_external_thread_gets_the_place_of_the_worker_thread() {
         model(|| {
@@ -254,7 +254,7 @@ mod models {
 
     /// Two external threads ask for one place.
     ///
-    /// Planted: `take_or_wait` that takes what is held; `release` that unparks nobody.
+    /// Planted: `take_or_wait` that takes a core that is held; `release` that unparks no thread.
     #[test]
     fn external_threads_come_one_after_the_other() {
         model(|| {
@@ -268,7 +268,7 @@ mod models {
 
     /// An external thread asks for the core, and goes without it: the worker thread takes it again.
     ///
-    /// Planted: `leave` that notifies nobody; `release` that doesn't; `leave` that leaves `wanted` set.
+    /// Planted: `leave` that notifies no thread; `release` that notifies none; `leave` that leaves `wanted` set.
     #[test]
     fn the_worker_thread_comes_back_when_an_external_one_has_gone() {
         model(|| {
@@ -289,7 +289,7 @@ mod models {
 
     /// The runtime ends while the worker thread waits for a core that another thread holds: the worker thread ends.
     ///
-    /// Planted: `retire` that notifies nobody.
+    /// Planted: `retire` that notifies no thread.
     #[test]
     fn a_worker_thread_without_a_place_goes_when_the_runtime_ends() {
         model(|| {

@@ -1,7 +1,7 @@
-//! Where a thread waits for a core, or for the future of its `block_on`, while it holds none.
+//! The place where a thread without a core waits for one, or for the future of its `block_on`.
 //!
 //! Rejected: `std::thread::park`. It may use up the unpark that the caller of `block_on` expects for its own `park`,
-//! and what is left over from here ends that one early.
+//! and an unpark that is left over from here ends that park early.
 
 use std::sync::Arc;
 

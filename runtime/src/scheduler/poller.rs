@@ -6,8 +6,9 @@
 //! wait before it announces it (`unparker.rs`), and gives the role up when it is up again.
 //!
 //! While workers are stuck, or may be, the poller serves their timers too (`monitor.rs`), and there is one even without
-//! sockets. A worker with timers takes the role if it is free, as its deadline costs less there; without it, it waits
-//! for them as a thread. While sockets are registered and all workers are parked, one of them is the poller:
+//! sockets. A worker with timers takes the role if it is free, as its deadline costs less there; without the role, it
+//! waits for its timers as a thread. While sockets are registered and all workers are parked, one of them is the
+//! poller:
 //!
 //! ```text
 //! worker                                      the poller                    thread that registers the first socket

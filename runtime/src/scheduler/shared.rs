@@ -1,8 +1,8 @@
-//! What the cores of one runtime share: the injectors, the set of parked workers, the blocking threads, the monitor,
-//! the end.
+//! The state that the cores of one runtime share: the injectors, the set of parked workers, the blocking threads, the
+//! monitor, the end.
 //!
 //! A [`Handle`](crate::runtime::Handle) is an `Arc` of it. Tasks count it too (see `core_refs.rs`), so it lives until
-//! the last waker is gone; what it holds of the system (threads, tasks, waiters) ends with [`Shared::shutdown`].
+//! the last waker is gone; its system resources (threads, tasks, waiters) end with [`Shared::shutdown`].
 
 use std::io;
 use std::sync::{Arc, Weak};
@@ -162,14 +162,14 @@ impl Shared {
         &self.cores[self.cores.len() - 1]
     }
 
-    /// Enters the runtime on this thread without holding a core. What the thread registers is served by the driver of
-    /// a core that some thread works on, now and until the guard is dropped.
+    /// Enters the runtime on this thread without holding a core. Sockets and timers that the thread registers are
+    /// served by the driver of a core that some thread works on, now and until the guard is dropped.
     #[track_caller]
     pub(crate) fn enter(self: &Arc<Self>) -> context::Guard {
         self.enter_as(Role::Visitor)
     }
 
-    /// The same in a role.
+    /// Enters the runtime on this thread in a role, without holding a core.
     #[track_caller]
     pub(crate) fn enter_as(self: &Arc<Self>, role: Role) -> context::Guard {
         self.process.check("Runtime::enter");

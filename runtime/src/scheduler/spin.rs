@@ -7,16 +7,15 @@
 //! and less processor time too. If one side spins, only the other side's wait is left: a thread that is woken and wakes
 //! a task takes 20 µs instead of 50.
 //!
-//! A spin takes no longer than the wait costs that it may save, so the two together cost hardly twice the better one
-//! (Karlin and others, "Competitive randomized algorithms for nonuniform problems", SODA 1990). Useless spins become
-//! rare: each doubles the number of waits until the next spin, and a spin that pays starts anew. Spins are useless on
-//! one processor, where jobs are long, or where other threads keep the processors busy.
+//! A spin takes no longer than the cost of the wait that it may save, so both together cost at most about twice the
+//! better one (Karlin and others, "Competitive randomized algorithms for nonuniform problems", SODA 1990). Useless
+//! spins become rare: each doubles the number of waits until the next spin, and a spin that pays starts anew. Spins are
+//! useless on one processor, where jobs are long, or where other threads keep the processors busy.
 //!
 //! Rejected:
-//! - To ask how many processors there are and how busy: files to read, again and again, and it says nothing about how
-//!   long the jobs are.
-//! - To spin for sockets: their events don't end a spin, and it takes the processor from the client that runs beside
-//!   the server.
+//! - To ask for the number of processors and their load: files to read, again and again, without information on the
+//!   duration of the jobs.
+//! - To spin for sockets: their events don't end a spin, and it takes the processor from a client on the same machine.
 
 use std::hint;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};

@@ -29,7 +29,7 @@ use crate::primitives::{Condvar, Deadline, Mutex, lock};
 
 const UP: u8 = 0;
 
-/// How a worker waits.
+/// The kind of a worker's wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Wait {
@@ -39,7 +39,7 @@ pub(crate) enum Wait {
     Thread = 2,
 }
 
-/// Whether and how a worker waits, and what ends the wait.
+/// The state of a worker's wait, and the event that ends it.
 #[derive(Debug)]
 pub(crate) struct Unparker {
     /// [`UP`], or the [`Wait`] that the worker is in, or about to begin.

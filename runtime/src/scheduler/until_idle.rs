@@ -1,30 +1,30 @@
 //! `UntilIdle`: the callers that wait until nothing is left to do.
 //!
-//! Asked by `Runtime::run_until_idle`; told by the workers, each of which looks before it waits. While somebody asks no
-//! wait is longer than [`RECHECK`], for what rings no worker: a worker that ends the last task and leaves its core at
-//! once, a last job, an abort handle that is dropped. While nobody asks, all this is one load.
+//! `Runtime::run_until_idle` asks; the workers answer, each of which looks before it waits. While a thread asks, no
+//! wait is longer than [`RECHECK`], because some events ring no worker: a worker that ends the last task and leaves its
+//! core at once, a last job, an abort handle that is dropped. While no thread asks, all this is one load.
 //!
 //! # That nothing is left
 //!
 //! The counts are read one after the other, and a task may begin another where it was counted already. So the number of
-//! all tasks and jobs that have ever begun is read before and after. If it is the same, none has begun meanwhile, what
-//! was alive has only become less, and each zero has stayed one. (A job counts as in flight before it counts as begun;
-//! the task that queues it is alive until both are done. Of tasks both are one count, or under one lock.)
+//! all tasks and jobs that have ever begun is read before and after. If it is the same, none has begun in between, the
+//! number of live tasks has only fallen, and each zero has stayed zero. (A job counts as in flight before it counts as
+//! begun; the task that queues it is alive until both are done. For tasks both are one count, or under one lock.)
 //!
 //! A task that has ended no longer counts as alive while its output is still being handed over or dropped, which may
 //! spawn. So all other workers must be parked too, and then no task must have begun before they were.
 //!
 //! # Lost tasks
 //!
-//! A task that waits and of which nobody has a waker is never polled again: no reference of it is left beside those of
-//! the runtime and the join handle. That stays so, hence tasks may be looked at one after the other; with the numbers
-//! above unchanged, all that are left are lost at once. The count of references has a part that belongs to whoever runs
-//! the task. So a worker counts the owned tasks of its own core, and a shared task while it holds it as its runner would
-//! (edge 10 in `task/state.rs`). Owned tasks of another core are taken to be alive: that core's worker looks itself, and
-//! two cores with lost ones are not found. A task of which somebody has an abort handle is not among them, as the count
-//! does not tell that from a waker.
+//! A task that waits and has no waker is never polled again: no reference to it is left except those of the runtime and
+//! the join handle. That stays so, hence tasks may be examined one after the other; with the numbers above unchanged,
+//! all remaining tasks are lost at the same time. A part of the count of references belongs to the thread that runs the
+//! task. So a worker counts the owned tasks of its own core, and a shared task while it holds it as its runner would
+//! (edge 10 in `task/state.rs`). Owned tasks of another core count as alive: that core's worker looks itself, and lost
+//! tasks on two cores are not found. A task with an abort handle is not found either, as the count does not distinguish
+//! the handle from a waker.
 //!
-//! Rejected: a look at each end of a task (an instruction and a branch more in each, for what few programs ask).
+//! Rejected: a look at each end of a task (an instruction and a branch more in each, for few programs).
 
 use std::task::Waker;
 use std::time::Duration;

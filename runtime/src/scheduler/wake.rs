@@ -19,8 +19,8 @@
 //! ([`Worker`](super::worker::Worker)), so that many workers do not start one after the other. While a worker searches
 //! none is woken: the searcher will find the work.
 //!
-//! Tasks whose runs take less than it costs to move them ([`MOVE_COST`]) are worth no second worker, however long that
-//! goes on: three tasks that yield after 60 ns ran half as often on two workers as on one.
+//! Tasks whose runs take less than it costs to move them ([`MOVE_COST`]) are worth no second worker, however long they
+//! run: three tasks that yield after 60 ns ran half as often on two workers as on one.
 //!
 //! Rejected: an estimate of how long queued tasks will wait, by the mean of the runs before them, whenever one is
 //! queued. A burst of short tasks is spawned in one long run, and its mean says nothing about them. Tasks that events
@@ -90,7 +90,7 @@ impl Shared {
     /// once.
     ///
     /// A single task is left to the owner, which runs it next, unless the run is longer than the time between two
-    /// looks. In a run that the monitor has seen to be a stall, which may go on for any time, each task wakes a worker.
+    /// looks. In a run that the monitor has found to be a stall, which may last for any time, each task wakes a worker.
     #[inline]
     pub(crate) fn wake_early(&self, core: &Core) {
         if core.run.wakes_early.load(Relaxed) || core.run.is_stalled.load(Relaxed) {

@@ -213,7 +213,7 @@ impl<T: Seated> OwnedTasks<T> {
         free_room(old, self.capacity.replace(capacity));
     }
 
-    /// Waits until no visitor uses the entry that was just taken out of the list.
+    /// Waits until no visitor uses what was just taken out of the list.
     #[inline]
     fn wait_for_visitor(&self) {
         fences::light();

@@ -1,4 +1,4 @@
-//! What the monitor, and a worker that is about to block, promise to the timers of others, under loom.
+//! The promises of the monitor, and of a worker that is about to block, to the timers of others, under loom.
 
 use super::*;
 use crate::primitives::thread;

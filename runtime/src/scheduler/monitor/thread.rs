@@ -129,7 +129,7 @@ fn sleep(shared: &Shared) {
     monitor.asleep.store(false, SeqCst);
 }
 
-/// What a look saw of a worker that was up.
+/// The state of a worker that was up, as a look saw it.
 #[derive(Clone, Copy, Debug)]
 struct LastLook {
     progress: u64,
