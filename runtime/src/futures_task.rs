@@ -51,7 +51,7 @@ impl Spawn for Handle {
 pub struct LocalSpawner(());
 
 impl LocalSpawner {
-    /// A spawner for the thread that it is used on.
+    /// Creates a spawner for the thread that uses it.
     ///
     /// # Examples
     ///

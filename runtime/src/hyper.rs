@@ -119,7 +119,7 @@ where
 pub struct LocalExecutor(());
 
 impl LocalExecutor {
-    /// An executor for the thread that it is used on.
+    /// Creates an executor for the thread that uses it.
     ///
     /// # Examples
     ///
@@ -164,7 +164,7 @@ where
 pub struct Timer(());
 
 impl Timer {
-    /// The timer of the runtime that it is used in.
+    /// Creates a timer of the runtime that uses it.
     ///
     /// # Examples
     ///

@@ -244,7 +244,7 @@ pub struct DumpedTask {
 }
 
 impl Dump {
-    /// The tasks that were alive, in the order of their ids.
+    /// Returns the tasks that were alive, in the order of their ids.
     ///
     /// # Examples
     ///
@@ -261,8 +261,8 @@ impl Dump {
         })
     }
 
-    /// The circles of joins and locks, see [`Dump`], by the ids of their tasks. A future of a `block_on` has none, so it
-    /// is left out.
+    /// Returns the circles of joins and locks, see [`Dump`], by the ids of their tasks. The future of a `block_on` has
+    /// no id, so it is left out.
     ///
     /// # Examples
     ///
@@ -290,9 +290,9 @@ impl Dump {
         self.all_circles().iter().map(ids).collect()
     }
 
-    /// The dump as JSON (RFC 8259): an object with `runtime`, `flavour`, `up_seconds`, `has_ended`, `workers`, `tasks`,
-    /// `circles` (of joins, and of locks if it has `over_locks`), `possible_circles` (of others) and `blocking`. Fields
-    /// may be added.
+    /// Returns the dump as JSON (RFC 8259): an object with `runtime`, `flavour`, `up_seconds`, `has_ended`, `workers`,
+    /// `tasks`, `circles` (of joins, and of locks if it has `over_locks`), `possible_circles` (of others) and
+    /// `blocking`. Fields may be added.
     ///
     /// # Examples
     ///
@@ -374,7 +374,7 @@ impl Dump {
 }
 
 impl DumpedTask {
-    /// The id of the task, as its join handle gave it.
+    /// Returns the id of the task, as its join handle gave it.
     ///
     /// # Examples
     ///
@@ -383,7 +383,7 @@ impl DumpedTask {
         self.source.id
     }
 
-    /// The name of the task, if it has one.
+    /// Returns the name of the task, if it has one.
     ///
     /// # Examples
     ///
@@ -401,8 +401,8 @@ impl DumpedTask {
         self.source.location
     }
 
-    /// In a simulation that has hosts: the name of the one that the task runs on, if the dump was made on the thread of
-    /// the simulation.
+    /// Returns the name of the task's host, in a simulation with hosts, if the dump was made on the thread of the
+    /// simulation.
     ///
     /// # Examples
     ///
@@ -454,8 +454,8 @@ impl DumpedTask {
         self.is_lost
     }
 
-    /// It waits, and was not polled for this long at least: since the first [`Dump`] that saw it so. `None` if it was
-    /// polled since the dump before, or there was none.
+    /// Returns the minimum time that the task has waited without a poll: the time since the first [`Dump`] that saw it
+    /// in this state. Returns `None` if it was polled since the previous dump, or if there was none.
     ///
     /// # Examples
     ///

@@ -310,7 +310,7 @@ impl<R: AsyncBufRead> Stream for Lines<R> {
 }
 
 impl<R: AsyncBufRead + Unpin> Lines<R> {
-    /// The next line, or `None` at the end.
+    /// Reads the next line; the output is `None` at the end.
     ///
     /// # Examples
     ///

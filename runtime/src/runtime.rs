@@ -91,7 +91,7 @@ pub struct Runtime {
 }
 
 impl Runtime {
-    /// A multi-threaded runtime with the default configuration.
+    /// Creates a multi-threaded runtime with the default configuration.
     ///
     /// # Examples
     ///
@@ -233,7 +233,7 @@ impl Runtime {
         boxed!(Box::new, job: F => self.handle.spawn_blocking(job))
     }
 
-    /// A handle to spawn onto the runtime from anywhere. It does not keep the runtime running.
+    /// Returns a handle to spawn onto the runtime from anywhere. It does not keep the runtime running.
     ///
     /// # Examples
     ///

@@ -56,7 +56,7 @@ pub struct MiniProvider {
 }
 
 impl MiniProvider {
-    /// A provider that has not started anything yet.
+    /// Creates a provider that has not started anything yet.
     ///
     /// # Examples
     ///

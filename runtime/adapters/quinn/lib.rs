@@ -55,7 +55,7 @@ mod simulated;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MiniRuntime;
 
-/// A socket of mini as quinn wants it, for `Endpoint::new_with_abstract_socket`.
+/// Converts a socket of mini for quinn's `Endpoint::new_with_abstract_socket`.
 ///
 /// With a socket of the standard library, `Endpoint::new` and [`MiniRuntime`] do the same. In a simulation this is the
 /// better way: there `Endpoint::new` binds the address of its socket again in the simulated network, and until then the

@@ -29,7 +29,7 @@ pub struct DirBuilder {
 }
 
 impl DirBuilder {
-    /// A builder of one directory that all users may use, except those that the process's umask excludes.
+    /// Creates a builder of one directory that all users may use, except those that the process's umask excludes.
     ///
     /// # Examples
     ///
@@ -48,7 +48,7 @@ impl DirBuilder {
         self
     }
 
-    /// The permissions of what is made, less those in the umask; 0o777 if this is not called.
+    /// Sets the permissions of new directories, less those in the umask; 0o777 by default.
     ///
     /// # Examples
     ///

@@ -174,7 +174,7 @@ impl File {
         options.open_as("mini::fs::File::create_new", "create", path.as_ref()).keeping(path)
     }
 
-    /// More ways to open a file; the same as [`OpenOptions::new`].
+    /// Returns options for further ways to open a file; the same as [`OpenOptions::new`].
     ///
     /// # Examples
     ///
@@ -282,7 +282,7 @@ impl File {
         Arc::try_unwrap(open).map(Open::into_std).map_err(|open| File { open, stream })
     }
 
-    /// Another handle to the same open file, with the same position.
+    /// Creates another handle to the same open file, with the same position.
     ///
     /// # Examples
     ///

@@ -9,7 +9,8 @@ use super::calls::{self as fs, now};
 use super::operation::{About, Operation, Step};
 use super::sys::Links;
 
-/// The metadata of the file or directory at `path`: its size, its times, its permissions. Links are followed (stat(2)).
+/// Returns the metadata of the file or directory at `path`: its size, its times, its permissions. Links are followed
+/// (stat(2)).
 ///
 /// # Examples
 ///
@@ -108,7 +109,7 @@ pub fn try_exists<P: AsRef<Path>>(path: P) -> Operation<bool, P> {
     .keeping(path)
 }
 
-/// The path without links, dots and doubled slashes, from the root on (realpath(3)).
+/// Returns the path without links, dots and doubled slashes, from the root on (realpath(3)).
 ///
 /// # Examples
 ///

@@ -116,7 +116,7 @@ impl OpenOptions {
         self
     }
 
-    /// The permissions of a file that is created, less those in the process's umask; 0o666 if this is not called.
+    /// Sets the permissions of a file that is created, less those in the process's umask; 0o666 by default.
     ///
     /// # Examples
     ///
@@ -126,7 +126,8 @@ impl OpenOptions {
         self
     }
 
-    /// More flags for open(2). The access mode (`O_ACCMODE`) in them is ignored. Replaces flags that were given before.
+    /// Sets further flags for open(2). The access mode (`O_ACCMODE`) in them is ignored. Replaces flags that were set
+    /// before.
     ///
     /// With `O_NONBLOCK` a fifo is opened at once instead of when its other end is open: for programs that open paths
     /// which others name. An ordinary file is still opened without a hop then; with any other flag it takes one.

@@ -126,7 +126,7 @@ pub struct NextEntry<'a> {
 }
 
 impl ReadDir {
-    /// The next entry; `None` at the end.
+    /// Reads the next entry; the output is `None` at the end.
     ///
     /// # Examples
     ///
@@ -231,7 +231,7 @@ fn fill(mut stream: fs::ReadDir) -> Batch {
 }
 
 impl DirEntry {
-    /// The path: that of the directory, as it was given to [`read_dir`], with the name.
+    /// Returns the path: the directory's path, as given to [`read_dir`], joined with the name.
     ///
     /// # Examples
     ///
@@ -240,7 +240,7 @@ impl DirEntry {
         self.entry.path()
     }
 
-    /// The name alone.
+    /// Returns the name without the path.
     ///
     /// # Examples
     ///
@@ -249,7 +249,7 @@ impl DirEntry {
         self.entry.file_name()
     }
 
-    /// The inode number (stat(2)), which costs nothing.
+    /// Returns the inode number (stat(2)), which costs nothing.
     ///
     /// # Examples
     ///
@@ -294,7 +294,8 @@ impl DirEntry {
         })
     }
 
-    /// The metadata of the entry: as with [`symlink_metadata`](super::symlink_metadata), a link is not followed.
+    /// Returns the metadata of the entry. Like [`symlink_metadata`](super::symlink_metadata), it does not follow a
+    /// link.
     ///
     /// # Examples
     ///

@@ -17,7 +17,7 @@ use crate::task::LastWait;
 /// Each waits for the next one, the last for the first.
 pub(super) type Circle = Vec<u64>;
 
-/// An edge from a task to the task for which it waits.
+/// An edge from a waiting task to the task that it waits for.
 #[derive(Clone, Copy)]
 struct Edge {
     from: u64,

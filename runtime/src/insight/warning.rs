@@ -122,7 +122,8 @@ impl Warning {
         self.kind
     }
 
-    /// The task. `None` if it is the future of a `block_on`, or no task in particular.
+    /// Returns the id of the task, or `None` for the future of a `block_on`, or if the warning is about no task in
+    /// particular.
     ///
     /// # Examples
     ///

@@ -102,7 +102,7 @@ impl Child {
         Ok(child)
     }
 
-    /// The process id, or `None` once the status is known: from then on the id may be another process's.
+    /// Returns the process id, or `None` once the status is known: from then on the id may be another process's.
     ///
     /// # Examples
     ///
@@ -160,7 +160,7 @@ impl Child {
         Wait { stdin: &mut self.stdin, status, running }
     }
 
-    /// The status if the process has ended, `None` if not. Does not wait, and leaves `stdin` open.
+    /// Returns the status if the process has ended, otherwise `None`. Does not wait, and leaves `stdin` open.
     ///
     /// # Examples
     ///

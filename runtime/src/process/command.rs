@@ -41,7 +41,7 @@ pub struct Command {
 }
 
 impl Command {
-    /// A command that starts `program`, which is looked for in `PATH` unless it has a slash.
+    /// Creates a command that starts `program`, which is searched in `PATH` unless it contains a slash.
     ///
     /// # Examples
     ///
@@ -352,7 +352,7 @@ impl Command {
         async move { started(child).await?.wait_with_output_for(wait).await }
     }
 
-    /// The command of the standard library in it.
+    /// Borrows the command of the standard library in it.
     ///
     /// # Examples
     ///

@@ -108,7 +108,7 @@ impl Histogram {
         self.counts.iter().sum()
     }
 
-    /// The longest; zero if there is none.
+    /// Returns the longest duration; zero if there is none.
     ///
     /// # Examples
     ///
@@ -117,8 +117,8 @@ impl Histogram {
         self.time(self.longest)
     }
 
-    /// The time within which the part `part` of all were over: `0.5` is the median, `0.99` leaves out the slowest
-    /// hundredth. Zero if there is none. It is never less than the real one, and at most an eighth more.
+    /// Returns the quantile `part` of the durations: `0.5` is the median, `0.99` leaves out the slowest hundredth. Zero
+    /// if there are no durations. The result is never less than the real quantile, and at most an eighth more.
     ///
     /// # Examples
     ///

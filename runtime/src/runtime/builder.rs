@@ -46,7 +46,8 @@ pub struct Builder<R = Runtime> {
 }
 
 impl Builder {
-    /// One thread, the one that calls [`Runtime::block_on`], runs everything. Tasks cost no atomic instruction to run.
+    /// Configures a runtime with one thread: the thread that calls [`Runtime::block_on`] runs everything. Tasks need no
+    /// atomic instruction to run.
     ///
     /// # Examples
     ///
@@ -72,7 +73,8 @@ impl Builder {
         Self::new(true)
     }
 
-    /// One thread per processor, each with an event loop and tasks of its own, which share nothing; see [`PerCore`].
+    /// Configures one thread per processor, each with an event loop and tasks of its own. The threads share nothing;
+    /// see [`PerCore`].
     ///
     /// There are as many as a multi-threaded runtime has workers.
     ///
@@ -394,7 +396,7 @@ impl<R> Builder<R> {
         self
     }
 
-    /// The stack size of the threads that the runtime starts, in bytes. The default is that of `std::thread`.
+    /// Sets the stack size of the threads that the runtime starts, in bytes. The default is that of `std::thread`.
     ///
     /// # Examples
     ///

@@ -130,9 +130,9 @@ impl Runtime {
         }
     }
 
-    /// When the next turn is due, if the descriptor does not become readable before: now, if there is work, or when the
-    /// first timer ends. `None` if there is neither, or if another thread that is in `block_on` sees to both: when it
-    /// leaves, the descriptor is readable.
+    /// Returns the time of the next turn, unless the descriptor becomes readable first: now if there is work, or the
+    /// end of the first timer. Returns `None` if there is neither, or if another thread in `block_on` does this work:
+    /// when that thread leaves, the descriptor is readable.
     ///
     /// The answer may be too early: then a turn finds nothing to do. Ask right before waiting.
     ///

@@ -83,8 +83,8 @@ impl Handle {
         crate::recorder::write(path.as_ref(), &self.trace()?)
     }
 
-    /// The bytes that [`snapshot`](Self::snapshot) writes, for a program that sends them elsewhere. There are six to
-    /// nine times as many as the events have; making them takes the time and memory of a snapshot.
+    /// Returns the bytes that [`snapshot`](Self::snapshot) writes, for a program that sends them elsewhere. Their size
+    /// is six to nine times that of the events; making them takes the time and memory of a snapshot.
     ///
     /// # Errors
     ///
@@ -138,7 +138,7 @@ impl Handle {
         self.shared.warned.get()
     }
 
-    /// The runtime this thread is inside of.
+    /// Returns a handle of the runtime that this thread is inside.
     ///
     /// # Examples
     ///
@@ -160,7 +160,7 @@ impl Handle {
         Self { shared: context::current_shared("Handle::current") }
     }
 
-    /// The runtime this thread is inside of.
+    /// Returns a handle of the runtime that this thread is inside.
     ///
     /// # Examples
     ///

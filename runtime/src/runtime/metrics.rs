@@ -113,7 +113,7 @@ impl Metrics {
         self.shared.lost_now()
     }
 
-    /// Tasks that have not ended. Blocking jobs and the futures given to `block_on` do not count.
+    /// Returns the number of tasks that have not ended. Blocking jobs and the futures given to `block_on` do not count.
     ///
     /// # Examples
     ///
@@ -122,7 +122,8 @@ impl Metrics {
         self.shared.cores.iter().map(Core::alive).sum()
     }
 
-    /// Tasks that wait for any worker: woken by threads that are no workers, or too many for the queue of a worker.
+    /// Returns the number of tasks that wait for any worker: those woken by threads that are not workers, and those
+    /// that did not fit into the queue of a worker.
     ///
     /// # Examples
     ///
@@ -151,7 +152,7 @@ impl Metrics {
         self.shared.blocking.gauge().threads
     }
 
-    /// Blocking threads that wait for a job.
+    /// Returns the number of blocking threads that wait for a job.
     ///
     /// # Examples
     ///
@@ -160,7 +161,7 @@ impl Metrics {
         self.shared.blocking.gauge().idle
     }
 
-    /// Blocking jobs that wait for a thread.
+    /// Returns the number of blocking jobs that wait for a thread.
     ///
     /// # Examples
     ///

@@ -111,7 +111,7 @@ impl PerCore {
         self.runtimes.len()
     }
 
-    /// The handle of one core, to spawn there from anywhere, or to look at its metrics.
+    /// Returns the handle of one core, to spawn there from anywhere, or to read its metrics.
     ///
     /// # Examples
     ///
@@ -326,7 +326,7 @@ impl Ending {
     }
 }
 
-/// The index of the worker that the calling thread works as.
+/// Returns the index of the worker that the calling thread works as.
 ///
 /// Workers are counted from 0 in their runtime; those of a [`PerCore`] are its cores. A thread in `block_on` is a
 /// worker as long as it has a worker's place. `None` on other threads, blocking ones for example.

@@ -43,7 +43,7 @@ pub struct Phases {
 }
 
 impl Phases {
-    /// The index of the worker in its runtime, as in [`Metrics`](crate::runtime::Metrics).
+    /// Returns the index of the worker in its runtime, as in [`Metrics`](crate::runtime::Metrics).
     ///
     /// # Examples
     ///
@@ -126,7 +126,7 @@ impl Phases {
         self.idle
     }
 
-    /// The rest of the turn's time: what a look takes, and the scheduler itself.
+    /// Returns the rest of the turn's time: the check for events, and the scheduler itself.
     ///
     /// # Examples
     ///

@@ -20,7 +20,7 @@
 //! Work in a worker's own queue needs no such care: its owner is up. `wake.rs` says when another worker is woken for
 //! it.
 //!
-//! The bits stand in words of 64: a thread that looks for a worker to wake, or to steal from, reads one word for 64
+//! The bits are in words of 64: a thread that looks for a worker to wake, or to steal from, reads one word for 64
 //! workers.
 //!
 //! One worker at a time searches other queues: a crowd of thieves slows down the worker that has the work. A worker

@@ -93,7 +93,7 @@ impl LeftTask {
         Self { id: task.id(), name: task.name().cloned(), location: task.location() }
     }
 
-    /// The id of the task, as its join handle gave it.
+    /// Returns the id of the task, as its join handle gave it.
     ///
     /// # Examples
     ///
@@ -102,7 +102,7 @@ impl LeftTask {
         self.id
     }
 
-    /// The name of the task, if it has one.
+    /// Returns the name of the task, if it has one.
     ///
     /// # Examples
     ///
@@ -156,7 +156,7 @@ impl ShutdownReport {
         self.threads
     }
 
-    /// The tasks of a multi-threaded runtime that are not dropped yet.
+    /// Returns the tasks of a multi-threaded runtime that are not dropped yet.
     ///
     /// # Examples
     ///
@@ -205,7 +205,7 @@ impl ShutdownReport {
         &self.cancelled
     }
 
-    /// The number of names that are still being looked up.
+    /// Returns the number of names that are still being looked up.
     ///
     /// # Examples
     ///

@@ -61,7 +61,7 @@ macro_rules! kinds {
 }
 
 impl SignalKind {
-    /// The signal with this number. [`signal`] checks whether it exists and can be listened to.
+    /// Returns the signal with this number. [`signal`] checks whether it exists and can be listened to.
     ///
     /// # Examples
     ///
@@ -70,7 +70,7 @@ impl SignalKind {
         Self(number)
     }
 
-    /// The number of the signal on this system.
+    /// Returns the number of the signal on this system.
     ///
     /// # Examples
     ///

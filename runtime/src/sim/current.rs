@@ -33,7 +33,7 @@ pub struct Current {
     shared: Arc<Shared>,
 }
 
-/// The simulation in which the calling task runs.
+/// Returns the simulation in which the calling task runs.
 ///
 /// # Panics
 ///
@@ -47,7 +47,7 @@ pub fn current() -> Current {
     try_current().expect("mini::sim::current() outside of a simulation; see mini::sim::Sim")
 }
 
-/// The simulation in which the calling task runs, or `None`.
+/// Returns the simulation in which the calling task runs, or `None`.
 ///
 /// # Examples
 ///
@@ -59,7 +59,8 @@ pub fn try_current() -> Option<Current> {
     shared.cores[0].world.is_some().then_some(Current { shared })
 }
 
-/// A random number that the seed determines: [`Current::rand`] of the simulation in which the calling task runs.
+/// Returns a random number that the seed determines: [`Current::rand`] of the simulation in which the calling task
+/// runs.
 ///
 /// # Panics
 ///
@@ -87,7 +88,7 @@ impl Current {
         self.shared.cores[0].world.as_deref().expect("it is a simulation")
     }
 
-    /// Its seed.
+    /// Returns the seed of the simulation.
     ///
     /// # Examples
     ///
@@ -96,7 +97,7 @@ impl Current {
         self.world().seed()
     }
 
-    /// The virtual time since it began.
+    /// Returns the virtual time since the simulation began.
     ///
     /// # Examples
     ///
@@ -105,7 +106,8 @@ impl Current {
         self.world().elapsed(self.shared.cores[0].driver().timers().clock().now())
     }
 
-    /// A random number that the seed determines, from a stream of its own: drawing more does not change the schedule.
+    /// Returns a random number that the seed determines, from a stream of its own: drawing more does not change the
+    /// schedule.
     ///
     /// # Examples
     ///
@@ -163,7 +165,7 @@ impl Current {
         CancelAtRandom::new(probability, future)
     }
 
-    /// A test with seeds fails if none of them reaches that text: an
+    /// Makes a test with seeds fail if none of them reaches that text: an
     /// [`assert_reachable!`](super::assert_reachable), or an [`assert_sometimes!`](super::assert_sometimes) whose
     /// condition holds.
     ///

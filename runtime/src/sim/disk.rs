@@ -49,7 +49,7 @@ use walk::Last;
 ///
 /// # What a crash leaves
 ///
-/// As long as nothing crashes, nothing is lost. After [`crash`](Disk::crash) the disk has
+/// Without a crash nothing is lost. After [`crash`](Disk::crash) the disk has
 ///
 /// - the data of each file that were written before its last [`sync_all`](crate::fs::File::sync_all) or
 ///   [`sync_data`](crate::fs::File::sync_data), and the first few of the writes and cuts since then: the seed draws the
@@ -110,7 +110,7 @@ struct Disks {
 }
 
 impl Current {
-    /// The disk of the host that the calling task runs on.
+    /// Returns the disk of the host that the calling task runs on.
     ///
     /// # Panics
     ///
@@ -124,7 +124,7 @@ impl Current {
         here().expect(ELSEWHERE)
     }
 
-    /// The disk of the host `name`: `test` is that of the test itself.
+    /// Returns the disk of the host `name`: `test` is that of the test itself.
     ///
     /// A host that [crashes](Current::crash), or whose power is [cut](Current::power_off), loses the same data as by
     /// [`Disk::crash`]. A host whose program has ended loses nothing.

@@ -66,7 +66,7 @@ impl Failure {
         Self(Box::new(details))
     }
 
-    /// The seed: the same program fails under it again.
+    /// Returns the seed: the same program fails under it again.
     ///
     /// # Examples
     ///
@@ -90,7 +90,8 @@ impl Failure {
         self.0.dump.as_ref()
     }
 
-    /// The faults that were injected, in their order: with [`Sim::skip`](super::Sim::skip) a run leaves some out.
+    /// Returns the faults that were injected, in their order: with [`Sim::skip`](super::Sim::skip) a run leaves some
+    /// out.
     ///
     /// # Examples
     ///

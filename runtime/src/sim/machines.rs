@@ -296,8 +296,8 @@ impl Current {
         }
     }
 
-    /// From now on a timer is late with that probability, each time by up to `most`: as on a machine that is busy.
-    /// Timers are exact if this is not called.
+    /// Makes timers late from now on, with that probability, each time by up to `most`, as on a busy machine. Timers
+    /// are exact by default.
     ///
     /// # Examples
     ///
@@ -323,7 +323,7 @@ impl Current {
         mini_context::sim::make_timers_late(self.seed(), probability, most);
     }
 
-    /// The address of a host.
+    /// Returns the address of a host.
     ///
     /// # Examples
     ///

@@ -113,7 +113,7 @@ impl Current {
         self
     }
 
-    /// The links between two hosts, in both directions.
+    /// Returns the links between two hosts, in both directions.
     ///
     /// # Examples
     ///
@@ -171,7 +171,7 @@ impl Current {
     ///
     /// # Examples
     ///
-    /// As [`partition`](Self::partition).
+    /// See [`partition`](Self::partition).
     ///
     /// # Panics
     ///
@@ -255,14 +255,14 @@ impl Current {
     ///
     /// # Examples
     ///
-    /// As [`repair`](Self::repair).
+    /// See [`repair`](Self::repair).
     pub fn repair_all(&self) {
         for (from, to) in network::blocked() {
             network::open(from, to);
         }
     }
 
-    /// The links that are cut or held, by the names of their ends.
+    /// Returns the links that are cut or held, by the names of their ends.
     ///
     /// # Examples
     ///
@@ -316,7 +316,7 @@ impl Link {
     ///
     /// # Examples
     ///
-    /// As [`loss`](Self::loss).
+    /// See [`loss`](Self::loss).
     ///
     /// # Panics
     ///

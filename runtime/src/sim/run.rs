@@ -66,7 +66,7 @@ pub struct Sim {
 }
 
 impl Sim {
-    /// A simulation of that seed.
+    /// Creates a simulation with that seed.
     ///
     /// # Examples
     ///
@@ -131,9 +131,9 @@ impl Sim {
         self
     }
 
-    /// Tasks run in the order in which they became ready, and yield only where they have to, as on a `current_thread`
-    /// runtime. The seed still determines faults, the network and random numbers. For comparisons: a failure that is
-    /// found with this does not need the schedule.
+    /// Runs tasks in the order in which they became ready; they yield only if they must, as on a `current_thread`
+    /// runtime. The seed still determines faults, the network and random numbers. Use it for comparisons: a failure
+    /// that it finds does not depend on the schedule.
     #[doc(hidden)]
     pub fn fifo(mut self) -> Self {
         self.limits.is_fifo = true;

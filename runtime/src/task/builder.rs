@@ -37,7 +37,7 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// A builder of tasks without a name.
+    /// Creates a builder of tasks without a name.
     ///
     /// # Examples
     ///
@@ -161,7 +161,7 @@ impl Builder {
     }
 }
 
-/// The name of the calling task. `None` outside of a task, and in a task without a name.
+/// Returns the name of the calling task, or `None` outside a task, and in a task without a name.
 ///
 /// # Examples
 ///

@@ -50,7 +50,7 @@ pub struct CancelToken {
 }
 
 impl CancelToken {
-    /// A token without a parent.
+    /// Creates a token without a parent.
     ///
     /// # Examples
     ///
@@ -74,8 +74,8 @@ impl CancelToken {
         self
     }
 
-    /// A token that is cancelled when this one is, for the same reason. A child of a cancelled token is cancelled from
-    /// the start.
+    /// Creates a token that is cancelled when this one is, for the same reason. A child of a cancelled token is
+    /// cancelled from the start.
     ///
     /// # Examples
     ///
@@ -132,7 +132,7 @@ impl CancelToken {
         self.node.is_cancelled()
     }
 
-    /// Why the token was cancelled, if it was.
+    /// Returns the reason of the cancellation, or `None` if the token is not cancelled.
     ///
     /// # Examples
     ///
@@ -142,7 +142,7 @@ impl CancelToken {
         self.why().map(|why| why.reason())
     }
 
-    /// Why and by which line the token was cancelled, if it was.
+    /// Returns the reason and the line of the cancellation, or `None` if the token is not cancelled.
     ///
     /// # Examples
     ///
@@ -234,7 +234,7 @@ impl CancelToken {
         Run { future: Some(future), wait: self.clone().cancelled_owned() }
     }
 
-    /// A guard that cancels the token when it is dropped, for instance by an early return.
+    /// Returns a guard that cancels the token when it is dropped, for instance by an early return.
     ///
     /// # Examples
     ///

@@ -76,7 +76,7 @@ pub fn poll_proceed(cx: &mut Context<'_>) -> Poll<Proceed> {
 pub struct Proceed(());
 
 impl Proceed {
-    /// The operation has completed, which spends a unit of the budget.
+    /// Reports that the operation has completed, which spends a unit of the budget.
     ///
     /// # Examples
     ///

@@ -100,7 +100,7 @@ impl JoinError {
         !self.is_cancelled()
     }
 
-    /// The id of the task.
+    /// Returns the id of the task.
     ///
     /// # Examples
     ///
@@ -109,7 +109,7 @@ impl JoinError {
         self.0.source.id
     }
 
-    /// The name of the task, if it was given one by a [`Builder`](super::Builder).
+    /// Returns the name of the task, if it was given one by a [`Builder`](super::Builder).
     ///
     /// # Examples
     ///
@@ -127,7 +127,7 @@ impl JoinError {
         self.0.source.location
     }
 
-    /// The payload of the panic, to inspect or to resume.
+    /// Returns the payload of the panic, to inspect or to resume.
     ///
     /// # Examples
     ///
@@ -149,7 +149,7 @@ impl JoinError {
         }
     }
 
-    /// The payload of the panic.
+    /// Returns the payload of the panic.
     ///
     /// # Examples
     ///

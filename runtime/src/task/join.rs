@@ -112,7 +112,7 @@ impl<T> JoinHandle<T> {
         Cancel(self)
     }
 
-    /// A handle that can be cloned: several await one task, and each gets a clone of its output.
+    /// Returns a handle that can be cloned: several tasks await one task, and each gets a clone of its output.
     ///
     /// # Examples
     ///
@@ -146,7 +146,7 @@ impl<T> JoinHandle<T> {
         self.task.is_finished()
     }
 
-    /// A handle that can abort the task but not await it.
+    /// Returns a handle that can abort the task but not await it.
     ///
     /// # Examples
     ///
@@ -162,7 +162,7 @@ impl<T> JoinHandle<T> {
         AbortHandle::new(Task::clone(&self.task))
     }
 
-    /// The id of the task.
+    /// Returns the id of the task.
     ///
     /// # Examples
     ///
@@ -177,7 +177,7 @@ impl<T> JoinHandle<T> {
         self.task.id()
     }
 
-    /// The name of the task, if it was given one by a [`Builder`](super::Builder).
+    /// Returns the name of the task, if it was given one by a [`Builder`](super::Builder).
     ///
     /// # Examples
     ///
@@ -399,7 +399,7 @@ impl AbortHandle {
         self.task.is_finished()
     }
 
-    /// The id of the task.
+    /// Returns the id of the task.
     ///
     /// # Examples
     ///
@@ -408,7 +408,7 @@ impl AbortHandle {
         self.task.id()
     }
 
-    /// The name of the task, if it was given one by a [`Builder`](super::Builder).
+    /// Returns the name of the task, if it was given one by a [`Builder`](super::Builder).
     ///
     /// # Examples
     ///

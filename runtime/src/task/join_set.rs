@@ -58,7 +58,7 @@ pub struct JoinSet<T> {
 }
 
 impl<T> JoinSet<T> {
-    /// An empty set.
+    /// Creates an empty set.
     ///
     /// # Examples
     ///

@@ -176,7 +176,7 @@ impl<T: 'static> LocalKey<T> {
         self.place.try_with(look).ok().flatten().ok_or(AccessError(()))
     }
 
-    /// A clone of the value.
+    /// Returns a clone of the value.
     ///
     /// # Examples
     ///
@@ -193,7 +193,7 @@ impl<T: 'static> LocalKey<T> {
         self.with(T::clone)
     }
 
-    /// A clone of the value.
+    /// Returns a clone of the value.
     ///
     /// # Examples
     ///

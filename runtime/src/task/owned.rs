@@ -22,7 +22,7 @@
 //! and takes the lock of a part before it gives away the list's reference. If that was before a part, the visitor finds
 //! the seat free there; if not, the owner has waited for its end. So an owner that spawns pays nothing for all this,
 //! and one whose task ends a load and a branch, or a lock for as long as a visitor is there; a visitor pays one system
-//! call, which interrupts the processors of this process. The same holds for the memory of the seats, which moves when
+//! call, which interrupts the processors of this process. This also protects the memory of the seats, which moves when
 //! it grows. A visitor sees each task that sat there before it came and does so until it goes.
 //!
 //! Rejected: a lock that only the visitor pays for, around each change (two stores and a load, and a visitor would wait

@@ -41,8 +41,8 @@
 //! Rejected: a word for the count beside one for the hand-over (three locked instructions at the end of a task instead
 //! of one or none, 12 ns of a spawn and join). A reference kept until the waiter has been woken (one more locked
 //! instruction, and chance decides whether runner or joiner frees the task). A waker's reference left behind by a wake
-//! from outside of the runtime: the task may be gone as soon as it is queued, and with it the runtime, which the thread
-//! that wakes needs until it has rung.
+//! from outside the runtime: the task may be gone once it is queued, and the runtime with it, which the waking thread
+//! needs until it has rung.
 
 use crate::primitives::atomic::{
     AtomicI16, AtomicU32, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,

@@ -1,11 +1,11 @@
 //! `SharedJoinHandle`: several that wait for the end of one task.
 //!
-//! Made from the task's one join handle, which it keeps under a lock with the wakers of all that wait. The waker left
+//! Made from the task's one join handle, which it keeps under a lock with the wakers of all waiters. The waker left
 //! with the task wakes all waiters; the first waiter that is polled takes the output out of the task, and each gets a
 //! clone.
 //!
-//! Rejected: a list of waiters in the task (a word more in each task, for what few programs do). The wakers beside the
-//! handle in one counted value: the task would keep its own handle alive by the waker, and never be detached.
+//! Rejected: a list of waiters in the task (a word more in each task, for few programs). The wakers and the handle in
+//! one counted value: the task would keep its own handle alive by the waker, and never be detached.
 
 use std::fmt;
 use std::future::Future;
@@ -144,7 +144,7 @@ impl<T> SharedJoinHandle<T> {
         lock(&self.joined.handle).as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// The id of the task.
+    /// Returns the id of the task.
     ///
     /// # Examples
     ///
@@ -159,7 +159,7 @@ impl<T> SharedJoinHandle<T> {
         self.joined.id
     }
 
-    /// The name of the task, if it was given one by a [`Builder`](super::Builder).
+    /// Returns the name of the task, if it was given one by a [`Builder`](super::Builder).
     ///
     /// # Examples
     ///

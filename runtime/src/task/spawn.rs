@@ -196,7 +196,8 @@ impl Future for YieldNow {
     }
 }
 
-/// The id of the calling task, whose future is polled or dropped, or whose output the runtime or its handle drops.
+/// Returns the id of the calling task, whose future is polled or dropped, or whose output the runtime or its handle
+/// drops.
 ///
 /// # Examples
 ///
@@ -213,7 +214,7 @@ pub fn id() -> Id {
     }
 }
 
-/// The id of the calling task. `None` outside of a task.
+/// Returns the id of the calling task, or `None` outside a task.
 ///
 /// # Examples
 ///

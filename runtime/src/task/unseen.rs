@@ -58,7 +58,7 @@ impl TaskError {
         self.group.is_some()
     }
 
-    /// The id of the task.
+    /// Returns the id of the task.
     ///
     /// # Examples
     ///
@@ -67,7 +67,7 @@ impl TaskError {
         self.source.id
     }
 
-    /// The name of the task, if it was given one by a [`Builder`](super::Builder).
+    /// Returns the name of the task, if it was given one by a [`Builder`](super::Builder).
     ///
     /// # Examples
     ///

@@ -12,7 +12,7 @@ use hyper_util::client::legacy::{Builder, Client};
 use mini::hyper::{Executor, Timer};
 use mini::net::TcpStream;
 
-/// A client that keeps its connections for further requests, over plain HTTP/1.
+/// Creates a client that keeps its connections for further requests, over plain HTTP/1.
 ///
 /// It bounds nothing but how long an idle connection is kept (90 s): put a [`timeout`](mini::time::timeout()) or a
 /// [`deadline`](mini::time::deadline()) around a request.
@@ -45,8 +45,8 @@ where
     client_builder().build(Connector::new())
 }
 
-/// The builder of a client that runs on mini, for other settings, and other connectors: of a crate for TLS around a
-/// [`Connector`], say.
+/// Returns the builder of a client that runs on mini, for other settings and other connectors, such as one of a TLS
+/// crate around a [`Connector`].
 ///
 /// # Examples
 ///
@@ -79,7 +79,7 @@ pub struct Connector {
 }
 
 impl Connector {
-    /// For `http` alone.
+    /// Creates a connector for `http` alone.
     ///
     /// # Examples
     ///
@@ -146,7 +146,7 @@ impl tower_service::Service<Uri> for Connector {
 pub struct ClientStream(TcpStream);
 
 impl ClientStream {
-    /// The stream inside.
+    /// Returns the inner stream.
     pub fn into_inner(self) -> TcpStream {
         self.0
     }

@@ -45,17 +45,17 @@ impl<T> FuturesIo<T> {
         Self(stream)
     }
 
-    /// The stream inside.
+    /// Returns the inner stream.
     pub fn get_ref(&self) -> &T {
         &self.0
     }
 
-    /// The stream inside.
+    /// Returns the inner stream.
     pub fn get_mut(&mut self) -> &mut T {
         &mut self.0
     }
 
-    /// The stream inside.
+    /// Returns the inner stream.
     pub fn into_inner(self) -> T {
         self.0
     }

@@ -38,7 +38,7 @@ impl<I> Paced<I> {
         Self { stream, limit, patience: None, heads }
     }
 
-    /// The stream itself, whose peer may take its time.
+    /// Returns the inner stream, without the limit on its peer.
     pub fn into_inner(self) -> I {
         self.stream
     }

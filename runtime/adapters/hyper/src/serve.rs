@@ -100,7 +100,7 @@ impl<L, S, Stop, Shake> Serve<L, S, Stop, Shake> {
         Serve { listener, service, limits, on_error, stop, handshake }
     }
 
-    /// Other limits than the [default](Limits::default) ones.
+    /// Sets limits other than the [default](Limits::default) ones.
     ///
     /// # Examples
     ///

@@ -10,8 +10,8 @@ use super::File;
 use super::open::Lease;
 
 impl File {
-    /// The metadata of the file: its size, its times, its permissions (fstat(2)). On local file systems of Linux
-    /// without a hop.
+    /// Returns the metadata of the file: its size, its times, its permissions (fstat(2)). It takes no hop on local file
+    /// systems of Linux.
     ///
     /// # Examples
     ///

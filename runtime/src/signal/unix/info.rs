@@ -3,7 +3,7 @@
 use super::SignalKind;
 
 impl SignalKind {
-    /// SIGINFO: Ctrl-T, the question how far the program is. By default nothing happens.
+    /// Returns SIGINFO: Ctrl-T, a request for the program's progress. By default nothing happens.
     ///
     /// # Examples
     ///

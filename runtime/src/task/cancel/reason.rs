@@ -70,7 +70,7 @@ impl Cancelled {
         error.is::<Self>() || error.downcast_ref::<Box<dyn Error>>().is_some_and(|error| error.is::<Self>())
     }
 
-    /// Why.
+    /// Returns the reason.
     ///
     /// # Examples
     ///
@@ -80,7 +80,7 @@ impl Cancelled {
         self.reason
     }
 
-    /// The line that cancelled the token, or the token that this one descends from.
+    /// Returns the line that cancelled the token, or the token that this one descends from.
     ///
     /// # Examples
     ///

@@ -4,8 +4,8 @@
 //! type. Outputs without such a text go through `spawn_any`, which guesses.
 //!
 //! Rejected: a trait that users implement. The type of a `loop` without an end can be named in a roundabout way only,
-//! and the compiler then treats every other implementation as one of that type too. Such loops are more common than
-//! outputs of a group's task that are neither `()` nor a `Result`.
+//! and the compiler then applies every other implementation to that type too. Such loops are more common than outputs
+//! of a group's task that are neither `()` nor a `Result`.
 
 use std::convert::Infallible;
 use std::fmt;

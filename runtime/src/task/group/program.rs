@@ -35,7 +35,7 @@ pub(super) fn new_root() -> Arc<Node> {
     Node::root(CancelToken::new().name("program"), Location::caller(), GRACE)
 }
 
-/// The token of the program, whose children are the tokens of all groups.
+/// Returns the token of the program, whose children are the tokens of all groups.
 ///
 /// Under [`#[mini::main(grace = "10s")]`](crate::main) it is cancelled when the program is asked to end by Ctrl-C or
 /// SIGTERM, and when `main` has returned; the program may cancel it too, to end itself. Without `grace` nothing cancels

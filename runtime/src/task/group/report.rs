@@ -152,7 +152,7 @@ impl Tally {
 }
 
 impl Report {
-    /// Why the group was shut down, and by which line: the first reason that its token was given.
+    /// Returns the reason and the line of the shutdown: the first cancellation of the group's token.
     ///
     /// # Examples
     ///
@@ -230,7 +230,7 @@ impl Report {
         self.tally.failed
     }
 
-    /// The tasks that have failed: the first hundred of each group.
+    /// Returns the tasks that have failed: the first hundred of each group.
     ///
     /// # Examples
     ///
@@ -251,7 +251,7 @@ impl Report {
         &self.tally.failures
     }
 
-    /// The tasks that were aborted at the end of the grace, and are gone.
+    /// Returns the tasks that were aborted at the end of the grace, and are gone.
     ///
     /// # Examples
     ///
@@ -309,7 +309,7 @@ impl Report {
 }
 
 impl FailedTask {
-    /// The name of the task.
+    /// Returns the name of the task.
     ///
     /// # Examples
     ///
@@ -319,7 +319,7 @@ impl FailedTask {
         self.name.as_deref()
     }
 
-    /// The name of its group.
+    /// Returns the name of the task's group.
     ///
     /// # Examples
     ///
@@ -361,7 +361,7 @@ impl FailedTask {
 }
 
 impl Straggler {
-    /// The id of the task.
+    /// Returns the id of the task.
     ///
     /// # Examples
     ///
@@ -371,7 +371,7 @@ impl Straggler {
         self.id
     }
 
-    /// The name of the task.
+    /// Returns the name of the task.
     ///
     /// # Examples
     ///
@@ -392,7 +392,7 @@ impl Straggler {
         self.is_running
     }
 
-    /// The name of its group.
+    /// Returns the name of the task's group.
     ///
     /// # Examples
     ///
