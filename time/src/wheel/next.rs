@@ -37,12 +37,25 @@ impl Wheel {
             let Some((bound, level, slot)) = upper.filter(|&(bound, ..)| bound < near) else {
                 return (near != NEVER).then_some(near);
             };
-            // Entries that were moved later leave the slot, and the others give it an exact bound.
-            self.refile(level, slot, &mut { usize::MAX });
-            if self.occupied().any(|(after, ..)| after == bound) {
+            if self.has_deadline(level, slot, bound) {
                 return Some(bound);
             }
+            // Entries that were moved later leave the slot, and the others give it an exact bound.
+            self.refile(level, slot, &mut { usize::MAX });
         }
+    }
+
+    /// Returns `true` if an entry of an occupied upper slot has that deadline.
+    fn has_deadline(&mut self, level: u8, slot: u16, deadline: u64) -> bool {
+        let first = *self.upper(level).ring.list(slot);
+        let (mut index, last) = (first, self.slab.previous(first));
+        while self.slab.deadline(index) != deadline {
+            if index == last {
+                return false;
+            }
+            index = self.slab.next(index);
+        }
+        true
     }
 
     /// A time before which nothing is due; `NEVER` if nothing ever will be. It costs less than

@@ -161,6 +161,20 @@ fn the_due_list_takes_back_an_entry_that_is_moved() {
     assert_eq!(fire(&mut wheel, 9), 1);
 }
 
+/// The bound that one slot keeps of a deadline is not taken for that of an entry in another slot.
+#[test]
+fn the_first_deadline_is_that_of_an_entry() {
+    const SECOND: u64 = 1_000_000_000;
+    let mut wheel = Wheel::new();
+    let early = wheel.insert(220 * SECOND, waker());
+    assert_eq!(fire(&mut wheel, 100 * SECOND), 0);
+    let late = wheel.insert(220 * SECOND, waker());
+    for key in [early, late] {
+        assert!(wheel.reset(key, 230 * SECOND));
+    }
+    assert_eq!(wheel.first_deadline(), Some(230 * SECOND));
+}
+
 #[test]
 fn an_empty_wheel_catches_up_with_the_time() {
     let mut wheel = Wheel::new();
