@@ -42,11 +42,11 @@ impl Spawn for Handle {
 ///
 /// # Errors
 ///
-/// [`SpawnError::shutdown`] outside of a runtime, and once the runtime has shut down.
+/// Returns [`SpawnError::shutdown`] outside a runtime, and once the runtime has shut down.
 ///
 /// # Panics
 ///
-/// `spawn_local_obj` panics where [`mini::spawn_local`](crate::spawn_local) does inside of a runtime.
+/// Inside a runtime, `spawn_local_obj` panics in the same cases as [`mini::spawn_local`](crate::spawn_local).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LocalSpawner(());
 

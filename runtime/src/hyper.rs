@@ -159,7 +159,8 @@ where
 ///
 /// # Panics
 ///
-/// The sleeps panic where those of [`mini::time`](crate::time::Sleep) do: if they have to wait outside of a runtime.
+/// The sleeps panic in the same case as those of [`mini::time`](crate::time::Sleep): if they have to wait outside a
+/// runtime.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Timer(());
 

@@ -281,7 +281,7 @@ pub mod time {
     pub use std::time::Duration;
 }
 
-/// Runs `future` to its end on the calling thread, with tasks, I/O and timers.
+/// Runs `future` to completion on the calling thread, with tasks, I/O and timers.
 ///
 /// Inside of a runtime (on a [`spawn_blocking`] thread, or while an [`EnterGuard`](runtime::EnterGuard) lives) the
 /// future runs there. Anywhere else it gets a `current_thread` runtime of its own, which ends with the call: tasks that

@@ -343,7 +343,7 @@ impl<R: AsyncBufRead + Unpin> Future for NextLine<'_, R> {
 }
 
 pin_project! {
-    /// The parts of what a reader gives, a [`Stream`]; made by [`AsyncBufReadExt::split`].
+    /// A [`Stream`] of the parts of a reader's data; returned by [`AsyncBufReadExt::split`].
     ///
     /// If a read fails, the part that was read before is lost.
     ///

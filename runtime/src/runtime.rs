@@ -71,12 +71,12 @@ pub use phases::Phases;
 /// # Fork
 ///
 /// A child of fork(2) has the memory of a runtime but none of its threads, and shares its epoll instance: events that
-/// the child waited for there would be missing in the parent. So in a child, a runtime that was made before the fork
-/// refuses to serve. `block_on`, `spawn`, `spawn_blocking`, `enter` and `turn` panic, and so does a wait for a socket
-/// inside of it; what a task or `block_on` that has forked spawns there never runs. Dropping it does nothing: its tasks
-/// are leaked, as their destructors would act for the parent, and their sockets stay open until the child ends or runs
-/// another program. A child that returns from a task in which it was forked panics in `block_on`, and is aborted on a
-/// thread of the runtime.
+/// the child waited for there would be missing in the parent. So a runtime that was made before the fork does not work
+/// in the child. `block_on`, `spawn`, `spawn_blocking`, `enter` and `turn` panic, and so does a wait for a socket
+/// inside the runtime. If a task or `block_on` has forked, tasks that it spawns in the child never run. Dropping the
+/// runtime in the child does nothing: its tasks are leaked, as their destructors would act for the parent, and their
+/// sockets stay open until the child ends or runs another program. A child that returns from a task in which it was
+/// forked panics in `block_on`, and is aborted on a thread of the runtime.
 ///
 /// A new runtime works in a child, even inside the task that has forked it. Sockets of the parent's runtime work in the
 /// new runtime, and the parent's are not affected. Listeners to signals ([`mini::signal`](crate::signal)) from before
@@ -84,8 +84,8 @@ pub use phases::Phases;
 /// the parent's runtime never end in the child.
 ///
 /// A lock that another thread held at the moment of the fork stays locked in the child, such as that of an allocator or
-/// a mutex of the program (see fork(2)). Fork while the threads of a runtime rest, or before it is built. A process
-/// that is made by clone(2) itself, and not by the C library's fork, is taken for its parent.
+/// a mutex of the program (see fork(2)). Fork while the threads of a runtime are idle, or before the runtime is built.
+/// A process made by clone(2) itself, and not by the C library's fork, is mistaken for its parent.
 pub struct Runtime {
     handle: Handle,
 }

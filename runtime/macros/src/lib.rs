@@ -4,7 +4,7 @@
 //! Users reach both through `mini`, which re-exports them; no other crate depends on this package.
 //!
 //! `expand` runs an attribute: it has `args` read the arguments (with `literal`) and `parse` the function, and puts the
-//! result together. All of them return `error`'s type for a mistake.
+//! result together. All of them return an `error` for a mistake.
 //!
 //! Rejected:
 //! - `syn` and `quote`: they would be most of a small program's build time, for one signature and four arguments.

@@ -90,7 +90,7 @@ pub struct File {
 }
 
 impl File {
-    /// Opens a file to be read.
+    /// Opens a file for reading.
     ///
     /// # Examples
     ///
@@ -116,7 +116,7 @@ impl File {
         OpenOptions::new().read(true).open_as("mini::fs::File::open", "open", path.as_ref()).keeping(path)
     }
 
-    /// Opens a file to be written to: creates it if there is none, otherwise removes what is in it.
+    /// Opens a file for writing: creates it if it does not exist, otherwise removes its content.
     ///
     /// # Examples
     ///

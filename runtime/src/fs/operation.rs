@@ -27,8 +27,8 @@ use crate::task::JoinError;
 ///
 /// It begins when it is polled first. See the [module](crate::fs) for errors, panics and cancel safety.
 ///
-/// `P` is the type of the path, or of both paths in a tuple; `()` where there is none. The operation keeps what it was
-/// given until it is done. So a path whose destructor removes the file, such as a `NamedTempFile`, may be passed by
+/// `P` is the type of the path, or of both paths in a tuple; `()` if there is no path. The operation keeps its
+/// arguments until it is done. So a path whose destructor removes the file, such as a `NamedTempFile`, may be passed by
 /// value; the operation is `Send` if the path is, and lives no longer than a path that is a reference.
 #[must_use = "futures do nothing unless awaited"]
 pub struct Operation<T, P = ()> {

@@ -132,8 +132,8 @@ impl OpenOptions {
     /// With `O_NONBLOCK` a fifo is opened at once instead of when its other end is open: for programs that open paths
     /// which others name. An ordinary file is still opened without a hop then; with any other flag it takes one.
     ///
-    /// `O_DIRECT` is not supported: it wants aligned memory (open(2)), and what is read or written passes through
-    /// memory that is not.
+    /// `O_DIRECT` is not supported: it requires aligned memory (open(2)), and data pass through memory that is not
+    /// aligned.
     ///
     /// # Examples
     ///

@@ -325,8 +325,9 @@ impl Command {
 
     /// Starts the process, and waits for its end and for that of its output.
     ///
-    /// It is started by this call, not by the first poll. Standard output and error are piped, whatever they were set
-    /// to; standard input is as it was set. See [`Child::wait_with_output`] for processes that leave others behind.
+    /// The process is started by this call, not by the first poll. Standard output and error are piped, overriding
+    /// earlier settings; standard input keeps its setting. See [`Child::wait_with_output`] for processes that leave
+    /// others behind.
     ///
     /// # Examples
     ///

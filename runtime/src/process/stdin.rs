@@ -14,7 +14,7 @@ use super::pipe::{Pipe, Write, WriteAll};
 /// The child sees the end of its input when this is dropped, or closed with `AsyncWriteExt::close`. If no process can
 /// read the pipe any more, a write fails with `BrokenPipe`, as Rust programs ignore SIGPIPE.
 ///
-/// Methods take `&self`, so several tasks may use it at the same time; what they write mixes.
+/// Methods take `&self`, so several tasks may use it at the same time; their data are then interleaved.
 ///
 /// # Examples
 ///

@@ -25,7 +25,7 @@ use crate::threads::Names;
 
 /// Configures and builds a [`Runtime`], or a [`PerCore`]. I/O and time are always on.
 ///
-/// A builder can build any number of runtimes that are alike.
+/// A builder can build any number of runtimes with the same settings.
 ///
 /// # Examples
 ///
@@ -46,8 +46,8 @@ pub struct Builder<R = Runtime> {
 }
 
 impl Builder {
-    /// Configures a runtime with one thread: the thread that calls [`Runtime::block_on`] runs everything. Tasks need no
-    /// atomic instruction to run.
+    /// Creates a builder of a runtime with one thread: the thread that calls [`Runtime::block_on`] runs everything.
+    /// Tasks need no atomic instruction to run.
     ///
     /// # Examples
     ///
@@ -60,8 +60,8 @@ impl Builder {
         Self::new(false)
     }
 
-    /// Configures a runtime whose workers share the tasks. The thread that calls [`Runtime::block_on`] works as one of
-    /// the workers.
+    /// Creates a builder of a runtime whose workers share the tasks. The thread that calls [`Runtime::block_on`] works
+    /// as one of the workers.
     ///
     /// [`worker_threads`](Self::worker_threads) sets the number of workers; if it is not called, the environment
     /// variable `MINI_WORKER_THREADS` does. The default is one per processor.
@@ -73,8 +73,8 @@ impl Builder {
         Self::new(true)
     }
 
-    /// Configures one thread per processor, each with an event loop and tasks of its own. The threads share nothing;
-    /// see [`PerCore`].
+    /// Creates a builder of one thread per processor, each with an event loop and tasks of its own. The threads share
+    /// nothing; see [`PerCore`].
     ///
     /// There are as many as a multi-threaded runtime has workers.
     ///
@@ -225,9 +225,9 @@ impl<R> Builder<R> {
         self
     }
 
-    /// Calls `hook` for each warning, in place of a line on stderr. Turns [`warnings`](Self::warnings) on, whatever the
-    /// environment. The checking thread calls the hook and checks nothing else during the call. A panic of the hook is
-    /// reported and otherwise ignored.
+    /// Calls `hook` for each warning, in place of a line on stderr. Turns [`warnings`](Self::warnings) on and overrides
+    /// the environment. The checking thread calls the hook and checks nothing else during the call. A panic of the hook
+    /// is reported and otherwise ignored.
     ///
     /// # Examples
     ///
@@ -358,8 +358,8 @@ impl<R> Builder<R> {
         self
     }
 
-    /// Sets the prefix of thread names: `mini` by default. Workers are then called `mini-0` and so on, blocking threads
-    /// `mini-block-0` and so on.
+    /// Sets the prefix of thread names: `mini` by default. With this prefix, workers are called `mini-0` and so on, and
+    /// blocking threads `mini-block-0` and so on.
     ///
     /// # Examples
     ///
@@ -412,9 +412,9 @@ impl<R> Builder<R> {
     /// Sets the time by which the kernel may end a worker's wait late to save energy (`PR_SET_TIMERSLACK` in prctl(2);
     /// Linux only).
     ///
-    /// 1 ns by default, where Linux has 50 µs: timers are exact. `None` leaves the threads as they are. The thread
-    /// in `block_on` gets its own value back afterwards. The worker that waits for the events of all has a timer of
-    /// the kernel's that knows no slack, so that its wait is exact whatever is set here.
+    /// The default is 1 ns, so timers are exact; the default of Linux is 50 µs. `None` leaves the threads unchanged.
+    /// The thread in `block_on` gets its own value back afterwards. The worker that waits for all events uses a kernel
+    /// timer without slack, so its wait is always exact.
     ///
     /// # Examples
     ///
@@ -486,9 +486,9 @@ impl<R> Builder<R> {
         self
     }
 
-    /// Calls `hook` on a worker before it waits because there is nothing to do, [`block_on`](Runtime::block_on)'s
-    /// thread included. It runs inside of the runtime, but in no task; what it spawns or wakes is run at once. A panic
-    /// is contained and said on stderr.
+    /// Calls `hook` on a worker before it waits because it has nothing to do, including the thread in
+    /// [`block_on`](Runtime::block_on). The hook runs inside the runtime but outside any task; tasks that it spawns or
+    /// wakes run at once. A panic is contained and reported on stderr.
     ///
     /// # Examples
     ///

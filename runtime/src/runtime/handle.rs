@@ -308,7 +308,7 @@ impl fmt::Debug for Handle {
     }
 }
 
-/// This thread is inside of no runtime; see [`Handle::try_current`].
+/// The error of a thread that is not inside a runtime; see [`Handle::try_current`].
 ///
 /// # Examples
 ///

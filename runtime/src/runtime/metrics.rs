@@ -18,8 +18,8 @@ use crate::task::Class;
 
 /// Numbers of a runtime, as they are when they are asked for; see [`Handle::metrics`](crate::runtime::Handle::metrics).
 ///
-/// Numbers of what has happened never go back. Numbers of what exists are as of some moment during the call. A
-/// `Metrics` does not keep the runtime running.
+/// Counts of events never decrease. Counts of existing things are from some moment during the call. A `Metrics` does
+/// not keep the runtime running.
 ///
 /// # Examples
 ///

@@ -14,8 +14,8 @@ use super::sites;
 /// of `p`. Each time it is true counts as a fault, with a number and the line: a seed that fails is run again without
 /// the faults that it does not need, see [`sim`](crate::sim#faults).
 ///
-/// Outside of a simulation it reads one variable of the thread, and does not evaluate `p`. Without the feature `sim`
-/// there is no such macro: a place in a crate that is built without the feature too stands behind a `cfg`.
+/// Outside a simulation it reads one thread-local variable, and does not evaluate `p`. Without the feature `sim` this
+/// macro does not exist: a crate that is also built without the feature needs a `cfg` around the call.
 ///
 /// # Examples
 ///

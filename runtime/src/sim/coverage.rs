@@ -47,7 +47,7 @@ macro_rules! __sim_assert_always {
     }};
 }
 
-/// The condition is to hold in at least one seed of a test: otherwise the test does not test what it should.
+/// Requires that the condition holds in at least one seed of a test: otherwise the test misses what it should test.
 ///
 /// A [`#[mini::test(sim)]`](crate::test) fails if all of its seeds pass, one of them reached this line, and the
 /// condition held in none. If no seed reached this line, the line is unknown, unless the test requires it by
@@ -58,8 +58,8 @@ macro_rules! __sim_assert_always {
 /// the condition hold, though others do. If only some are to see it, write `if condition { assert_reachable!("text") }`
 /// with an [`assert_reachable!`](crate::sim::assert_reachable) there, and `must_reach("text")` in these tests.
 ///
-/// Nothing is counted outside of a test with seeds: not in a [`Sim`](crate::sim::Sim) that a program runs by itself
-/// either. Outside of a simulation the condition is not evaluated.
+/// Nothing is counted outside a test with seeds, nor in a [`Sim`](crate::sim::Sim) that a program runs by itself.
+/// Outside a simulation the condition is not evaluated.
 ///
 /// # Examples
 ///
@@ -100,8 +100,7 @@ macro_rules! __sim_assert_sometimes {
 /// Requires that at least one seed of a test reaches this line, if the test calls
 /// [`must_reach`](crate::sim::Current::must_reach). `MINI_SIM_COVERAGE=1` shows the number of seeds that did.
 ///
-/// Outside of a test with seeds it does nothing, nor does it in a [`Sim`](crate::sim::Sim) that a program runs by
-/// itself.
+/// It does nothing outside a test with seeds, nor in a [`Sim`](crate::sim::Sim) that a program runs by itself.
 ///
 /// # Examples
 ///

@@ -165,7 +165,7 @@ impl Current {
         CancelAtRandom::new(probability, future)
     }
 
-    /// Makes a test with seeds fail if none of them reaches that text: an
+    /// Makes a test with seeds fail if none of its seeds reaches that text: an
     /// [`assert_reachable!`](super::assert_reachable), or an [`assert_sometimes!`](super::assert_sometimes) whose
     /// condition holds.
     ///

@@ -149,9 +149,9 @@ impl Sim {
     ///
     /// # Errors
     ///
-    /// If the future or a task whose handle was dropped panics; if what a host runs ends with an error; if nothing is
-    /// left that could wake any task; if a limit is reached; if a thread that is not simulated wakes a task; if it is
-    /// called in a task or a `block_on`.
+    /// If the future or a task whose handle was dropped panics; if the program of a host ends with an error; if nothing
+    /// is left that could wake any task; if a limit is reached; if a thread that is not simulated wakes a task; if it
+    /// is called in a task or a `block_on`.
     ///
     /// # Panics
     ///

@@ -51,7 +51,7 @@ impl<E> Branches<E> for Empty {
 }
 
 pin_project! {
-    /// A future, until it is done, and then its value. Pinned where the macro stands, as in `race.rs`.
+    /// A future, until it is done, and then its value. Pinned where the macro is called, as in `race.rs`.
     pub struct Branch<F, T> {
         #[pin]
         future: Option<F>,

@@ -17,14 +17,15 @@ use crate::scheduler::core::Core;
 use crate::scheduler::monitor;
 use crate::scheduler::shared::Shared;
 
-/// Runs `f`, which may block, on this thread, while other workers do what this one has to do.
+/// Runs `f`, which may block, on this thread, while other workers take over its work.
 ///
 /// The tasks in this worker's queue go to the other workers, and its sockets and timers are served in its place. So `f`
-/// may compute or wait for a while, and may use what is not `Send`. It may call [`block_on`](crate::block_on), whose
-/// future may await sockets, timers and tasks of this runtime. This thread polls that future and no task, so `f` may
-/// hold locks that tasks take; unless no worker serves the runtime, because the system can start no threads.
+/// may compute or wait for a while, and may use values that are not `Send`. It may call [`block_on`](crate::block_on),
+/// whose future may await sockets, timers and tasks of this runtime. This thread polls that future and no task, so `f`
+/// may hold locks that tasks take. This does not hold if no worker serves the runtime, because the system cannot start
+/// threads.
 ///
-/// Anywhere but in a runtime's tasks and `block_on` it just runs `f`.
+/// Outside a runtime's tasks and `block_on` it just runs `f`.
 ///
 /// It starts no additional worker. While all workers are in `block_in_place`, no task runs. So `f` must not wait for
 /// tasks of this runtime unless the runtime has more workers than `block_in_place` calls can run at once. Tasks of

@@ -27,9 +27,9 @@ pub use next::{JoinNext, JoinNextWithId};
 
 /// A set of tasks with outputs of one type. Dropping it aborts them all.
 ///
-/// A task may hold the set that it is in. If it drops the set or calls [`shutdown`](JoinSet::shutdown), it ends too, at
-/// its next await. If it calls [`join_next`](JoinSet::join_next) and no other task is left, it waits for itself until
-/// it is aborted or the runtime ends.
+/// A task may hold the set that contains it. If the task drops the set or calls [`shutdown`](JoinSet::shutdown), it
+/// ends too, at its next await. If it calls [`join_next`](JoinSet::join_next) and no other task is left, it waits for
+/// itself until it is aborted or the runtime ends.
 ///
 /// # Examples
 ///

@@ -57,9 +57,10 @@ macro_rules! task_local {
 
 /// A task-local value; declared by [`task_local!`](crate::task_local).
 ///
-/// It has a value inside of a [`scope`](Self::scope), whose future sees it whenever it is polled or dropped. Tasks that
-/// are spawned in it do not inherit the value. In a [`block_on`](crate::block_on) that is called in a scope, its own
-/// future sees the value and tasks do not, unless it is called inside [`with`](Self::with) of the same key.
+/// It has a value inside a [`scope`](Self::scope), whose future sees the value whenever it is polled or dropped. Tasks
+/// that are spawned in the scope do not inherit the value. In a [`block_on`](crate::block_on) that is called in a
+/// scope, its own future sees the value and tasks do not, unless it is called inside [`with`](Self::with) of the same
+/// key.
 ///
 /// # Examples
 ///

@@ -84,7 +84,7 @@ where
     Shield { handle, released }
 }
 
-/// Awaits what is shielded; made by [`shield`]. Dropping it early leaves the task its grace.
+/// Awaits a shielded task; returned by [`shield`]. Dropping it early leaves the task its grace.
 ///
 /// # Examples
 ///

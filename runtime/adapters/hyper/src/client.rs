@@ -88,8 +88,8 @@ impl Connector {
         Self::default()
     }
 
-    /// Connects whatever the scheme is, for a connector around this one that encrypts. The port is 443 for `https`, and
-    /// 80 for others, if the URI names none.
+    /// Connects for any scheme; use it inside a connector that encrypts. If the URI names no port, it is 443 for
+    /// `https`, and 80 for other schemes.
     ///
     /// # Examples
     ///

@@ -31,8 +31,8 @@ pub struct Limits {
     /// The time that a client may take none of the data sent to it, even after an upgrade (see
     /// [`Paced`](crate::Paced)): 30 s by default. Progress is noticed when the kernel reports room again, on Linux when
     /// a third of the socket's buffer of up to 4 MB is free. So behind a fast network, a client that takes less than 50
-    /// kB a second needs a longer limit. An HTTP/2 client that gives no window for an answer, but answers pings, is not
-    /// bounded by this limit.
+    /// kB per second needs a longer limit. An HTTP/2 client that gives no window for an answer, but answers pings, is
+    /// not bounded by this limit.
     pub write: Duration,
     /// The time that requests in progress get when the server stops: 10 s by default. If the program ends too, and has
     /// a grace (`#[mini::main(grace = "10s")]`), a tenth of [the grace left](mini::grace_left) is kept back, at most a

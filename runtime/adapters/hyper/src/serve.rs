@@ -82,7 +82,7 @@ pub struct Serve<L, S, Stop = Pending<()>, Shake = Plain> {
 }
 
 impl<L, S, Stop, Shake> Serve<L, S, Stop, Shake> {
-    /// Ends when `stop` is ready, whatever its output: closes the listener, lets requests that have begun be answered
+    /// Ends the server when `stop` is ready, whatever its output: closes the listener, lets requests in progress finish
     /// within [`Limits::grace`], and cuts off the other connections.
     ///
     /// # Examples

@@ -25,9 +25,9 @@ pub enum Reason {
     Requested,
     /// It took too long.
     Deadline,
-    /// Its owner shuts down: a group, or the program at the end of `main`.
+    /// The owner of the token shuts down: a group, or the program at the end of `main`.
     Shutdown,
-    /// Its owner is gone, such as a group whose last handle was dropped.
+    /// The owner of the token is gone, such as a group whose last handle was dropped.
     ParentGone,
     /// A sibling has failed.
     SiblingFailed,
