@@ -151,7 +151,7 @@ pub use task::{spawn, spawn_blocking, spawn_local};
 /// TCP, UDP and Unix sockets, and name resolution.
 ///
 /// Methods take `&self`: one socket may be read, written and shared by any number of tasks. A socket joins the runtime
-/// it first waits in.
+/// in which it first waits.
 ///
 /// # Examples
 ///

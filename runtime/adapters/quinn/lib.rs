@@ -57,9 +57,9 @@ pub struct MiniRuntime;
 
 /// Converts a socket of mini for quinn's `Endpoint::new_with_abstract_socket`.
 ///
-/// With a socket of the standard library, `Endpoint::new` and [`MiniRuntime`] do the same. In a simulation this is the
-/// better way: there `Endpoint::new` binds the address of its socket again in the simulated network, and until then the
-/// port is one of the system's, which another program, or another host of the simulation, may have at that moment.
+/// `Endpoint::new` with [`MiniRuntime`] does the same for a socket of the standard library. In a simulation this
+/// function is better: there `Endpoint::new` binds the address of its socket again in the simulated network. Until then
+/// the port belongs to the system, and another program, or another host of the simulation, may use it at that moment.
 ///
 /// # Examples
 ///

@@ -35,11 +35,11 @@ use stream::Stream;
 ///
 /// # What is written
 ///
-/// A write is ready when the kernel has the data, and not before. So nothing is lost if the `File` is dropped then, or
-/// the runtime shuts down, or the process ends without a `flush`; and its error is returned by the write itself. The
-/// price is one hop to the blocking pool for each write, of up to 256 KiB: gather small pieces in a buffer (`BufWriter`
-/// of `futures-lite`, which then needs its `flush`), or write them together (`poll_write_vectored`). Data that the
-/// kernel has survive the process, and after [`sync_all`](File::sync_all) a power cut.
+/// A write is ready only when the kernel has the data. So nothing is lost if the `File` is then dropped, the runtime
+/// shuts down, or the process ends without a `flush`. The write itself returns its error. The price is one hop to the
+/// blocking pool for each write, of up to 256 KiB: gather small pieces in a buffer (`BufWriter` of `futures-lite`,
+/// which then needs its `flush`), or write them together (`poll_write_vectored`). Data that the kernel has survive the
+/// process, and after [`sync_all`](File::sync_all) a power cut.
 ///
 /// A write whose future was dropped before it was ready may be carried out or not, in whole or in part, but not twice
 /// and not after a later write, read or seek of this `File`: they wait for it, and so do `flush` and `set_len`. If the
@@ -200,7 +200,7 @@ impl File {
     ///
     /// # Panics
     ///
-    /// In a simulation, where files are those of a disk in memory.
+    /// In a simulation, as its files are on a disk in memory.
     #[track_caller]
     pub fn from_std(file: StdFile) -> File {
         File::new(calls::adopt(file), Path::new(""), false)

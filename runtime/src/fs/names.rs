@@ -170,7 +170,7 @@ pub fn read_link<P: AsRef<Path>>(path: P) -> Operation<PathBuf, P> {
 
 /// Gives a file another name. Another file that has this name loses it (rename(2)).
 ///
-/// The change is atomic for all who look, so the safe way to replace a file is to write a new one and rename it.
+/// The change is atomic for every observer, so the safe way to replace a file is to write a new one and rename it.
 ///
 /// # Examples
 ///

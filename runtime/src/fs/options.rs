@@ -129,8 +129,8 @@ impl OpenOptions {
     /// Sets further flags for open(2). The access mode (`O_ACCMODE`) in them is ignored. Replaces flags that were set
     /// before.
     ///
-    /// With `O_NONBLOCK` a fifo is opened at once instead of when its other end is open: for programs that open paths
-    /// which others name. An ordinary file is still opened without a hop then; with any other flag it takes one.
+    /// With `O_NONBLOCK` the open of a fifo does not wait until its other end is open: use it for paths that others
+    /// choose. With this flag an ordinary file is still opened without a hop; with any other flag it takes one.
     ///
     /// `O_DIRECT` is not supported: it requires aligned memory (open(2)), and data pass through memory that is not
     /// aligned.

@@ -90,7 +90,8 @@ impl Current {
     /// The listeners are [`signal::ctrl_c`](crate::signal::ctrl_c), [`signal::termination`](crate::signal::termination)
     /// and [`signal::unix::signal`](crate::signal::unix::signal) of the simulation. A signal without a listener is
     /// lost: default effects, such as the end of the process, are not simulated. A second request to end does no more
-    /// than the first. Real signals are not delivered to a simulation, and simulated signals not outside it.
+    /// than the first. Real signals are not delivered to a simulation, and simulated signals are not delivered outside
+    /// it.
     ///
     /// # Examples
     ///

@@ -131,8 +131,8 @@ impl From<SignalKind> for c_int {
 
 /// Hears every signal of one kind, from [`signal`] until it is dropped.
 ///
-/// - **Coalesced.** Signals that come before the last one was received may be received as one, as in the kernel
-///   (signal(7), "Standard signals"). A signal that comes after [`recv`](Signal::recv) was ready is received anew.
+/// - **Coalesced.** Signals that arrive before the last one was received may be received as one, as in the kernel
+///   (signal(7), "Standard signals"). A signal that arrives after [`recv`](Signal::recv) was ready is received again.
 /// - **Each for itself.** All listeners, in all runtimes, receive each signal.
 /// - **For good.** The default effect of the signal (to end the process, say) is disabled by the first listener, and
 ///   stays disabled when all have been dropped, except after [`termination`](super::termination). Handlers that were
@@ -143,8 +143,8 @@ impl From<SignalKind> for c_int {
 ///   end the process if that was their effect when the parent began to listen; other signals that the parent listens to
 ///   have no effect there. Such a child makes listeners of its own; waiting for one of its parent's panics.
 ///
-/// A listener joins the runtime it is made in, or else the one it first waits in. When that runtime has shut down, the
-/// listener can continue in another one.
+/// A listener joins the runtime in which it is made, or otherwise the one in which it first waits. When that runtime
+/// has shut down, the listener can continue in another one.
 ///
 /// # Examples
 ///
@@ -178,9 +178,9 @@ const RECV: &Site = &Site { owner: "Signal", method: "recv", kind: IoKind::Signa
 ///
 /// # Errors
 ///
-/// `InvalidInput` for SIGKILL and SIGSTOP, which a program cannot handle, and for SIGSEGV, SIGILL and SIGFPE, which are
-/// faults of the thread they come to. Returns the errors of sigaction(2) (`EINVAL`: there is no such signal) and of
-/// socketpair(2), as each listener takes two descriptors. Returns an error if the runtime has shut down.
+/// Returns `InvalidInput` for SIGKILL and SIGSTOP, which a program cannot handle, and for SIGSEGV, SIGILL and SIGFPE,
+/// which are faults of the thread they come to. Returns the errors of sigaction(2) (`EINVAL`: there is no such signal)
+/// and of socketpair(2), as each listener takes two descriptors. Returns an error if the runtime has shut down.
 pub fn signal(kind: SignalKind) -> io::Result<Signal> {
     let ear = match kind.0 {
         number if FORBIDDEN.contains(&number) => {

@@ -9,10 +9,10 @@ use super::sites;
 /// Returns `true` now and then in a simulation, to do something rare that the program must survive; returns `false`
 /// outside a simulation.
 ///
-/// A program knows best where it is weak: it answers with an error, gives up early, takes a buffer of one byte. In one
-/// seed of four the place is on, and then `buggify!()` is true with a probability of a quarter, `buggify!(p)` with one
-/// of `p`. Each time it is true counts as a fault, with a number and the line: a seed that fails is run again without
-/// the faults that it does not need, see [`sim`](crate::sim#faults).
+/// Use it at the weak places of a program: to answer with an error, give up early, or take a buffer of one byte. In one
+/// seed of four the place is active; then `buggify!()` is `true` with a probability of a quarter, `buggify!(p)` with
+/// probability `p`. Each `true` is a fault, with a number and the line: a seed that fails is run again without the
+/// faults that it does not need; see [`sim`](crate::sim#faults).
 ///
 /// Outside a simulation it reads one thread-local variable, and does not evaluate `p`. Without the feature `sim` this
 /// macro does not exist: a crate that is also built without the feature needs a `cfg` around the call.

@@ -54,9 +54,10 @@ macro_rules! __sim_assert_always {
 /// [`must_reach`](crate::sim::Current::must_reach) with its text. A run with fewer seeds than the test asks for
 /// (`MINI_SEED`, `MINI_SEEDS`) only shows what it has reached.
 ///
-/// This goes for each test by itself. In code that several tests share, a test fails if it comes here and never sees
-/// the condition hold, though others do. If only some are to see it, write `if condition { assert_reachable!("text") }`
-/// with an [`assert_reachable!`](crate::sim::assert_reachable) there, and `must_reach("text")` in these tests.
+/// This applies to each test separately. In code that several tests share, a test fails if it reaches this line and the
+/// condition never holds in it, even if it holds in other tests. If it should hold only in some tests, write
+/// `if condition { assert_reachable!("text") }` with an [`assert_reachable!`](crate::sim::assert_reachable) there, and
+/// `must_reach("text")` in these tests.
 ///
 /// Nothing is counted outside a test with seeds, nor in a [`Sim`](crate::sim::Sim) that a program runs by itself.
 /// Outside a simulation the condition is not evaluated.

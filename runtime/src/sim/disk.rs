@@ -165,9 +165,9 @@ impl Disk {
     /// Sets the probability that a read, write or sync fails with `EIO`, from 0.0 (the default) to 1.0. Each failure is
     /// a fault of the simulation.
     ///
-    /// A write that fails has written nothing. After a sync that failed, only a part of the unsynced writes is on the
-    /// disk; the others never will be, and a second sync succeeds without them, though programs still read them: as
-    /// with Linux. A directory whose sync failed can be synced again.
+    /// A write that fails has written nothing. After a failed sync, only a part of the unsynced writes is on the disk.
+    /// The others never reach it, and a second sync succeeds without them, though programs still read them, as with
+    /// Linux. A directory whose sync failed can be synced again.
     ///
     /// # Panics
     ///

@@ -288,7 +288,7 @@ macro_rules! __join {
 /// Waits for several futures at once, and gives their outputs as a tuple.
 ///
 /// The futures run concurrently in this task, and each gets its turn to be polled first. The macro takes them by value,
-/// and awaits by itself. A future after `maybe` is not waited for: once all others are done it is dropped, and its
+/// and needs no `.await`. A future after `maybe` is not waited for: once all others are done it is dropped, and its
 /// output is an `Option`. `maybe(..)` and `maybe::..` are a function and a path of that name, as elsewhere.
 ///
 /// Whenever the task is woken, all futures that are not done are polled. For many futures, or a number that is not

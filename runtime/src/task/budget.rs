@@ -49,8 +49,7 @@ impl Future for ConsumeBudget {
 
 /// Wraps `future` so that its budget never makes it yield.
 ///
-/// Sockets and timers in it are as quick as they can be, and starve everything else on the thread if they are always
-/// ready.
+/// Sockets and timers in it have the least overhead, but starve everything else on the thread if they are always ready.
 ///
 /// # Examples
 ///

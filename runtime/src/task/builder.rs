@@ -17,8 +17,8 @@ use crate::scheduler::context;
 
 /// Starts tasks under a name.
 ///
-/// The name costs what an `Arc<str>` does; tasks without one pay nothing. Tasks may share a name, and a builder may
-/// start any number of them.
+/// A name costs as much as an `Arc<str>`; tasks without a name pay nothing. Tasks may share a name, and a builder may
+/// start any number of tasks.
 ///
 /// # Examples
 ///

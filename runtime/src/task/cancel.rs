@@ -24,8 +24,8 @@ pub use wait::{Run, WaitForCancel, WaitForCancelOwned};
 
 /// A request to stop, which can be awaited and queried. Clones are the same token.
 ///
-/// Tokens form a tree: [`child`](Self::child) makes one that is cancelled with its parent, but not the other way round.
-/// A token is cancelled once, and keeps its reason. Dropping a token cancels nothing; see
+/// Tokens form a tree: [`child`](Self::child) makes a token that is cancelled with its parent, but not the other way
+/// round. A token is cancelled once, and keeps its reason. Dropping a token cancels nothing; see
 /// [`drop_guard`](Self::drop_guard).
 ///
 /// # Examples

@@ -78,8 +78,8 @@ impl<T> JoinHandle<T> {
 
     /// Aborts the task and waits until its future has been dropped.
     ///
-    /// The request is made by this call; the returned future only waits. Its output is that of the task if the task
-    /// finished first.
+    /// The call makes the request; the returned future only waits. Its output is the task's output if the task finished
+    /// first.
     ///
     /// # Examples
     ///
@@ -98,7 +98,7 @@ impl<T> JoinHandle<T> {
     ///
     /// # Errors
     ///
-    /// The future's output is a [`JoinError`], as that of the handle, unless the task finished first.
+    /// The future's output is a [`JoinError`], like the handle's, unless the task finished first.
     ///
     /// # Panics
     ///

@@ -327,7 +327,7 @@ impl<T: 'static> JoinSet<T> {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future early aborts the tasks that are left and loses the outputs of the others.
+    /// Dropping the future early aborts the remaining tasks and loses the outputs of the others.
     #[track_caller]
     pub fn join_all(mut self) -> impl Future<Output = Vec<T>> {
         let location = Location::caller();

@@ -36,10 +36,10 @@ const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 /// HTTP/1 connection that breaks off during a request is an error. Between two requests it ends in order, whether the
 /// client closes it or is silent for longer than [`Limits::idle`].
 ///
-/// A client of HTTP/1 may close its side of the connection once it has sent its request, as `nc -N` does: it gets the
-/// answer. A client that is gone looks the same until something is written to it. So its request is not cancelled, and an
-/// answer that writes nothing for an hour keeps the connection for an hour. Let a stream of events write a comment now and
-/// then.
+/// An HTTP/1 client may close its side of the connection once it has sent its request, as `nc -N` does, and still gets
+/// the answer. A client that is gone looks the same until data are written to it. So its request is not cancelled, and
+/// an answer that writes nothing for an hour keeps the connection for an hour. Let a stream of events write a comment
+/// now and then.
 ///
 /// # Examples
 ///

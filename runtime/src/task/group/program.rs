@@ -65,7 +65,7 @@ pub fn shutdown() -> CancelToken {
 ///
 /// # Examples
 ///
-/// Part of the grace for one step, so that something is left for the next one:
+/// A step that takes only a part of the grace, to leave time for the next step:
 ///
 /// ```
 /// use mini::task::Group;
