@@ -3,8 +3,8 @@
 //! [`termination`] is for programs that want to stop in order: it hears Ctrl-C and SIGTERM, and a second one ends the
 //! program at once. [`ctrl_c`] hears each Ctrl-C, which then never ends the program by itself. [`unix::signal`] has the rest.
 //!
-//! A listener belongs to the process that made it, and hears nothing that is sent to a child of fork(2). SIGINT, SIGTERM
-//! and SIGQUIT end such a child, as they do by default, until it makes a listener of its own.
+//! A listener belongs to the process that made it, and hears nothing that is sent to a child of fork(2). SIGINT,
+//! SIGTERM and SIGQUIT end such a child, as they do by default, until it makes a listener of its own.
 //!
 //! # Examples
 //!
@@ -138,8 +138,8 @@ pub fn ctrl_c() -> CtrlC {
 ///
 /// # Panics
 ///
-/// If it is awaited outside a mini runtime, or in a child of the process that called it (fork(2)). If it is polled again
-/// after it was ready.
+/// If it is awaited outside a mini runtime, or in a child of the process that called it (fork(2)). If it is polled
+/// again after it was ready.
 ///
 /// # Cancel safety
 ///

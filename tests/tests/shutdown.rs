@@ -314,7 +314,8 @@ fn tasks_of_a_worker_in_block_in_place_are_dropped_by_another_one() {
     are_dropped_beside(|may_go| assert!(block_in_place(|| may_go.recv()).is_err()));
 }
 
-/// Waits for an hour in place, as a task of the runtime that the calling thread is inside of; ready when that has begun.
+/// Waits for an hour in place, as a task of the runtime that the calling thread is inside of; ready when that has
+/// begun.
 async fn wait_in_place() {
     let (begun, has_begun) = oneshot();
     let handle = Handle::current();

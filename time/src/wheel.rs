@@ -1,5 +1,5 @@
-//! A hierarchical timing wheel: adding, moving and removing a timer costs the same however many are pending, and no timer
-//! fires before its deadline, to the nanosecond.
+//! A hierarchical timing wheel: adding, moving and removing a timer costs the same however many are pending, and no
+//! timer fires before its deadline, to the nanosecond.
 //!
 //! [`Timers`](crate::Timers) alone calls it, under its lock. The wheel takes the time as an argument and reads no
 //! clock; it runs no user code: wakers are moved in and out, and cloned, woken and dropped by the caller.
@@ -14,8 +14,8 @@
 //!   3, 4          and so on                           4.5 years, all that can be counted
 //! ```
 //!
-//! 1. `file` puts an entry into the lowest ring that reaches its deadline, seen from the cursor, the tick up to which all
-//!    is done.
+//! 1. `file` puts an entry into the lowest ring that reaches its deadline, seen from the cursor, the tick up to which
+//!    all is done.
 //! 2. `step` finds the next event: a near slot is searched for what is due (`sift`), or an upper slot is refiled, which
 //!    moves its entries to lower rings. So wakers come out in the order of their deadlines, and those with equal
 //!    deadlines first in, first out. An entry that `reset` has moved keeps the order of deadlines, not the place among
@@ -24,8 +24,8 @@
 //!    time.
 //!
 //! A ring reaches over two slots of the ring above it. So an upper slot can be refiled while time is still in the slot
-//! before it, and the entries of a full one are refiled a few at a time ([`Wheel::expire`]) without making a timer late.
-//! A wheel of few timers does not wake the driver for that ([`Wheel::bound`]).
+//! before it, and the entries of a full one are refiled a few at a time ([`Wheel::expire`]) without making a timer
+//! late. A wheel of few timers does not wake the driver for that ([`Wheel::bound`]).
 //!
 //! Rejected:
 //! - Rounding deadlines to ticks: with the exact deadline in the entry, a slot whose time has come fires only the
@@ -284,8 +284,8 @@ impl Wheel {
 
     /// Files the entries of an occupied upper slot again, `left` of them at most.
     ///
-    /// They go to the next lower ring. Entries that are already there are younger, so these go in front of them, the last
-    /// one first. In a ring further down they might come before older ones that are still to follow.
+    /// They go to the next lower ring. Entries that are already there are younger, so these go in front of them, the
+    /// last one first. In a ring further down they might come before older ones that are still to follow.
     fn refile(&mut self, level: u8, slot: u16, left: &mut usize) {
         let ring = &mut self.upper(level).ring;
         let first = mem::replace(ring.list(slot), NIL);

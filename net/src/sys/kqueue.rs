@@ -240,7 +240,8 @@ fn translate(event: &kevent) -> Ready {
     ready
 }
 
-/// True for a file that is not open for reading. If the number has been closed since the event, the event's token is stale.
+/// True for a file that is not open for reading. If the number has been closed since the event, the event's token is
+/// stale.
 fn is_write_only(fd: RawFd) -> bool {
     // SAFETY: F_GETFL takes a number; `a_closed_side_is_seen_and_stays` runs it.
     let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };

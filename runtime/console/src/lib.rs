@@ -193,7 +193,8 @@ impl Builder {
         let refused = |text| Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         if let Some(addr) = addrs.iter().find(|addr| BLOCKED_PORTS.contains(&addr.port())) {
             return refused(format!(
-                "mini-console: browsers refuse to open port {}, as another protocol uses it; take another one, such as 7669",
+                "mini-console: browsers refuse to open port {}, as another protocol uses it; take another one, such as \
+                 7669",
                 addr.port()
             ));
         }

@@ -157,8 +157,8 @@ impl Dump {
         circle.iter().map(waits).min().flatten()
     }
 
-    /// `true` if a task of the circle waits for a lock. The guard may have moved to another task with its future, or the
-    /// lock has just been granted to a task that was not polled since.
+    /// `true` if a task of the circle waits for a lock. The guard may have moved to another task with its future, or
+    /// the lock has just been granted to a task that was not polled since.
     pub(super) fn is_over_locks(&self, circle: &Circle) -> bool {
         circle.iter().any(|&id| self.wait_in(id).joins().is_none())
     }

@@ -169,8 +169,8 @@ impl<K: OutputKind> ChildOutput<K> {
 
     /// Reads to the end of the output, and appends what it reads to `buf`.
     ///
-    /// Returns the number of bytes read. The end comes when the child, and every process that has inherited the pipe from
-    /// it, has closed it.
+    /// Returns the number of bytes read. The end comes when the child, and every process that has inherited the pipe
+    /// from it, has closed it.
     ///
     /// # Examples
     ///

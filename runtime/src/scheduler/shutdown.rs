@@ -257,8 +257,8 @@ fn by_place(locations: &[&'static Location<'static>]) -> Vec<(&'static Location<
 }
 
 impl Shared {
-    /// Drops all tasks, on their workers or on another one, and waits for that and for blocking jobs until `grace` is over, or for
-    /// [`PATIENCE`] where all workers are at rest. Then it discards the jobs that have not started.
+    /// Drops all tasks, on their workers or on another one, and waits for that and for blocking jobs until `grace` is
+    /// over, or for [`PATIENCE`] where all workers are at rest. Then it discards the jobs that have not started.
     ///
     /// Without a grace, or called on one of its own workers, it only starts the end, and the jobs run. In a child of
     /// fork(2) it leaks everything: the tasks are the parent's, the threads that would end do not exist, and what they

@@ -4,8 +4,8 @@
 //! the first writes one byte into a socket, which makes the other end readable. The listener that reads the byte sets
 //! the counter back. A byte without a signal in the counter is not the handler's, and announces nothing.
 //!
-//! A child of fork(2) has the same socket, and a counter of its own. So only the process that made the mailbox writes to
-//! the socket or reads from it.
+//! A child of fork(2) has the same socket, and a counter of its own. So only the process that made the mailbox writes
+//! to the socket or reads from it.
 //!
 //! # Why a handler may do this
 //!

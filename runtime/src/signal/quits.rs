@@ -78,7 +78,8 @@ impl Quits {
 impl Desk {
     /// Runs in the handler.
     fn request(&self) {
-        // In a child this is the parent's handler, beside which the child may have one. A second listener is the program.
+        // In a child this is the parent's handler, beside which the child may have one. A second listener is the
+        // program.
         if !self.listening.is_here() || quit_listeners() > 1 {
             return;
         }

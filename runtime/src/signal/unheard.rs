@@ -11,18 +11,18 @@
 //!
 //! # In the handler
 //!
-//! It reads atomics and a clock, asks for the process id, sets the default action, and raises the signal, unblocked: all
-//! of these are on the list of signal-safety(7). The kernel drops default actions in the first process of a container
-//! (pid_namespaces(7)): there the process ends with the exit code that a shell gives such an end.
+//! It reads atomics and a clock, asks for the process id, sets the default action, and raises the signal, unblocked:
+//! all of these are on the list of signal-safety(7). The kernel drops default actions in the first process of a
+//! container (pid_namespaces(7)): there the process ends with the exit code that a shell gives such an end.
 //!
 //! Rejected:
 //! - A task that waits for the second signal and calls exit(3). It would not run where a worker is stuck, which is when
 //!   people press Ctrl-C again, and the parent would see an exit code instead of the signal.
 //! - The count of forks (`mini_net::Process`) in place of the process id: a parent may signal its child before the
 //!   child has run the handlers of pthread_atfork(3).
-//! - The default effect of every signal in a child. One that stops the process, or does nothing, has to give the handler
-//!   back: of two threads that do so at once, one gives back the default. And a child would end by what its parent
-//!   survives, as SIGPIPE.
+//! - The default effect of every signal in a child. One that stops the process, or does nothing, has to give the
+//!   handler back: of two threads that do so at once, one gives back the default. And a child would end by what its
+//!   parent survives, as SIGPIPE.
 
 #![allow(unsafe_code)]
 

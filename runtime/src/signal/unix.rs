@@ -138,10 +138,11 @@ impl From<SignalKind> for c_int {
 ///   stays disabled when all have been dropped, except after [`termination`](super::termination). Handlers that were
 ///   there before are still called.
 /// - **Threads.** It does not matter which thread the kernel interrupts.
-/// - **Children.** A signal to a child process is not heard by its parent. A child that runs another program (execve(2))
-///   begins with the default effect of the signal. In a child that was only forked (fork(2)), SIGINT, SIGTERM and SIGQUIT
-///   end the process if that was their effect when the parent began to listen; other signals that the parent listens to
-///   have no effect there. Such a child makes listeners of its own; waiting for one of its parent's panics.
+/// - **Children.** A signal to a child process is not heard by its parent. A child that runs another program
+///   (execve(2)) begins with the default effect of the signal. In a child that was only forked (fork(2)), SIGINT,
+///   SIGTERM and SIGQUIT end the process if that was their effect when the parent began to listen; other signals that
+///   the parent listens to have no effect there. Such a child makes listeners of its own; waiting for one of its
+///   parent's panics.
 ///
 /// A listener joins the runtime in which it is made, or otherwise the one in which it first waits. When that runtime
 /// has shut down, the listener can continue in another one.
@@ -209,8 +210,8 @@ impl Signal {
     ///
     /// # Panics
     ///
-    /// If it is polled outside a mini runtime, unless the `Signal` has already joined one; in a child of the process that
-    /// made the `Signal` (fork(2)).
+    /// If it is polled outside a mini runtime, unless the `Signal` has already joined one; in a child of the process
+    /// that made the `Signal` (fork(2)).
     ///
     /// # Cancel safety
     ///

@@ -25,8 +25,8 @@ impl Wheel {
 
     /// The first deadline; `None` if none ever comes.
     ///
-    /// It costs more than [`next_deadline`](Wheel::next_deadline) where the first upper slot comes before all near ones:
-    /// it looks at each entry there.
+    /// It costs more than [`next_deadline`](Wheel::next_deadline) where the first upper slot comes before all near
+    /// ones: it looks at each entry there.
     pub(crate) fn first_deadline(&mut self) -> Option<u64> {
         if self.due != NIL {
             return Some(self.slab.deadline(self.due));

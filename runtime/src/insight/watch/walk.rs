@@ -247,8 +247,8 @@ impl SeenCircle {
         Self { circle, first, polls: Polls(polls), text, is_certain, since: now }
     }
 
-    /// `true` if the circle has lasted since the walk `before`, or for long if it is not certain. A waker elsewhere may be
-    /// left over, or wake one of the tasks; a lock that one of them took may be another task's now.
+    /// `true` if the circle has lasted since the walk `before`, or for long if it is not certain. A waker elsewhere may
+    /// be left over, or wake one of the tasks; a lock that one of them took may be another task's now.
     fn is_told(&self, before: &Walk) -> bool {
         let has_lasted = || self.is_certain || self.since.elapsed() >= STILL;
         before.find(&self.circle, &self.polls).is_some() && has_lasted()
