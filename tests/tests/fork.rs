@@ -101,6 +101,21 @@ fn in_forked(body: impl FnOnce()) {
     assert_eq!(forked.wait().exit_status(), Some(0));
 }
 
+#[test]
+fn a_child_process_of_the_parent_survives_its_handle_in_a_child() {
+    let _ = in_child("a_child_process_of_the_parent_survives_its_handle_in_a_child", || {
+        let runtime = Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let sleeper = Command::new("sleep").arg("10000").kill_on_drop(true).spawn().unwrap();
+            let mut sleeper = Some(sleeper);
+            in_forked(|| drop(sleeper.take()));
+            let sleeper = sleeper.as_mut().unwrap();
+            assert_eq!(sleeper.try_wait().unwrap(), None);
+            sleeper.kill().await.unwrap();
+        });
+    });
+}
+
 /// A little of all that a runtime does.
 fn use_all() {
     for builder in [Builder::new_current_thread(), multi_thread(2)] {

@@ -314,6 +314,25 @@ fn tasks_of_a_worker_in_block_in_place_are_dropped_by_another_one() {
     are_dropped_beside(|may_go| assert!(block_in_place(|| may_go.recv()).is_err()));
 }
 
+#[test]
+fn the_thread_that_shuts_down_runs_no_destructor_of_a_task_that_has_a_worker() {
+    within(LIMIT, || {
+        let runtime = multi_thread(2).build().unwrap();
+        let (begun, has_begun) = mpsc::channel();
+        let (go, may_go) = mpsc::channel::<()>();
+        let guard = OnDrop(move || drop(may_go.recv()));
+        let task = runtime.spawn(async move {
+            let _guard = guard;
+            begun.send(()).unwrap();
+            std::future::pending::<()>().await
+        });
+        has_begun.recv().unwrap();
+        runtime.shutdown_background();
+        drop(go);
+        assert!(mini::block_on(task).unwrap_err().is_cancelled());
+    });
+}
+
 /// Waits for an hour in place, as a task of the runtime that the calling thread is inside of; ready when that has
 /// begun.
 async fn wait_in_place() {

@@ -56,6 +56,8 @@ struct Life {
     running: Option<Running>,
     status: Option<ExitStatus>,
     kill_on_drop: bool,
+    /// That has started it.
+    process: mini_net::Process,
 }
 
 /// Waits for the end of a child; returned by [`Child::wait`].
@@ -91,7 +93,8 @@ impl Child {
             error
         })?;
         // If an error below drops it, it kills the child.
-        let life = Life { running: Some(running), status: None, kill_on_drop: true };
+        let life =
+            Life { running: Some(running), status: None, kill_on_drop: true, process: mini_net::Process::current() };
         let mut child = Child {
             stdin: pipes.0.map(ChildStdin::from_std).transpose()?,
             stdout: pipes.1.map(ChildStdout::from_std).transpose()?,
@@ -300,7 +303,7 @@ impl Life {
 impl Drop for Life {
     fn drop(&mut self) {
         self.forget_ended();
-        let Some(mut running) = self.running.take() else { return };
+        let Some(mut running) = self.running.take().filter(|_| self.process.is_current()) else { return };
         if self.kill_on_drop {
             kill_unasked(&mut running);
         }
