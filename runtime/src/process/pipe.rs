@@ -8,7 +8,6 @@ use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::pin::Pin;
-use std::ptr;
 use std::task::{Context, Poll, ready};
 
 use mini_net::future::FdReady;
@@ -110,7 +109,7 @@ impl Pipe {
     #[cfg(any(feature = "futures-io", feature = "tokio-io"))]
     #[track_caller]
     pub(super) fn poll_write(this: Option<&Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        let Some(this) = this else { return poll_closed(cx, ptr::null::<Self>()) };
+        let Some(this) = this else { return poll_closed(cx, std::ptr::null::<Self>()) };
         if buf.is_empty() {
             return mini_context::poll_budget(cx, this).map(|()| Ok(0));
         }

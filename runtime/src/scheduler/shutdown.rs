@@ -279,14 +279,13 @@ impl Shared {
         if !self.end.begin() {
             return ShutdownReport::default();
         }
-        let (free, held): (Vec<&Core>, Vec<&Core>) = self.cores.iter().partition(|core| core.ownership.try_take());
-        for core in held {
+        for core in &self.cores {
+            let is_free = core.ownership.try_take();
+            if is_free {
+                worker::close_core(self, core);
+            }
             core.ownership.retire();
-            are_at_rest &= core.unparker.unpark() || !core.is_up.load(Relaxed);
-        }
-        for core in free {
-            worker::close_core(self, core); // runs destructors: others work meanwhile
-            core.ownership.retire();
+            are_at_rest &= core.unparker.unpark() || is_free || !core.is_up.load(Relaxed);
         }
         self.blocking.close();
         if context::is_working_for(self) {
