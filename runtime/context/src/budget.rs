@@ -406,7 +406,7 @@ mod tests {
                 in_a_row = if is_refused { in_a_row + 1 } else { 0 };
                 longest = longest.max(in_a_row);
             }
-            assert_eq!(longest, usize::from(IN_A_ROW) + 1);
+            assert!((1..=usize::from(IN_A_ROW) + 1).contains(&longest), "{longest}");
         }
     }
 
