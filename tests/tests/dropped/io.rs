@@ -27,6 +27,7 @@ async fn pipes(list: &mut List) {
     waits!(list, receiver.read(&mut buf));
     waits!(list, receiver.read_vectored(&mut [IoSliceMut::new(&mut buf), IoSliceMut::new(&mut more)]));
     waits!(list, receiver.read_exact(&mut buf));
+    waits!(list, receiver.read_to_end(&mut Vec::new()));
     waits!(list, receiver.readable());
     waits!(list, receiver.ready(Interest::READABLE));
     let mut sent = fill(&sender);

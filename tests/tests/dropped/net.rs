@@ -79,6 +79,7 @@ async fn reads(list: &mut List) {
     waits!(list, server.read(&mut buf));
     waits!(list, server.read_vectored(&mut [IoSliceMut::new(&mut buf), IoSliceMut::new(&mut more)]));
     waits!(list, server.read_exact(&mut buf));
+    waits!(list, server.read_to_end(&mut Vec::new()));
     waits!(list, server.peek(&mut buf));
     waits!(list, server.readable());
     waits!(list, server.ready(Interest::READABLE));

@@ -39,6 +39,7 @@ async fn pipes(list: &mut List) {
     let mut buf = [0; 4];
     waits!(list, stdout.read(&mut buf));
     waits!(list, stdout.read_exact(&mut buf));
+    waits!(list, stdout.read_to_end(&mut Vec::new()));
     stdin.write_all(b"ping").await.unwrap();
     stdout.read_exact(&mut buf).await.unwrap();
     assert_eq!(&buf, b"ping");
