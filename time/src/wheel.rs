@@ -85,7 +85,7 @@ pub(crate) struct Wheel {
 struct Upper {
     ring: Ring,
     /// For each occupied slot a time not after its first deadline; exact unless an entry left or moved later.
-    bounds: [u64; SLOTS],
+    bounds: Box<[u64; SLOTS]>,
 }
 
 impl Wheel {
@@ -403,6 +403,8 @@ impl Wheel {
 impl Upper {
     #[cold]
     fn new() -> Box<Upper> {
-        Box::new(Upper { ring: Ring::new(), bounds: [NEVER; SLOTS] })
+        // By a vector, as the stack of the thread may be small.
+        let bounds = vec![NEVER; SLOTS].try_into().expect("it has that length");
+        Box::new(Upper { ring: Ring::new(), bounds })
     }
 }
