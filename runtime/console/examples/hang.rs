@@ -9,9 +9,11 @@ use std::thread;
 use std::time::Duration;
 
 use mini::net::{TcpListener, TcpStream, next_connection};
+use mini::runtime::Handle;
 use mini::sync::{Mutex, mpsc, oneshot};
 use mini::task::Builder;
 use mini::time::sleep;
+use mini_console::Console;
 
 #[mini::main(worker_threads = 4)]
 async fn main() -> io::Result<()> {
@@ -21,7 +23,8 @@ async fn main() -> io::Result<()> {
 
 /// The program, with its page at `addr`. The tests of the page run it too.
 pub(crate) async fn run(addr: &str) -> io::Result<()> {
-    let console = mini_console::serve(addr)?;
+    let lines = concat!("vscode://file", env!("CARGO_MANIFEST_DIR"), "/../../{file}:{line}:{column}");
+    let console = Console::of(&Handle::current()).source_links(lines).serve(addr)?;
     println!("open http://{}/ in a browser; Ctrl-C ends the program", console.local_addr());
     live().await?;
     hang();

@@ -51,7 +51,7 @@ impl<'a> Connection<'a> {
     /// Reads a request and answers it. If the client goes, there is nobody to tell.
     pub(crate) async fn serve(self) {
         let request = match timeout(HEAD_TIME, self.head()).await {
-            Ok(Ok(Some(head))) => Request::parse(&head, self.site.allows_remote),
+            Ok(Ok(Some(head))) => Request::parse(&head, self.site.settings.allows_remote),
             Ok(Ok(None)) => Err(Refusal::new(
                 "431 Request Header Fields Too Large",
                 format!("the head of a request may have {HEAD} bytes"),
@@ -62,6 +62,7 @@ impl<'a> Connection<'a> {
         let is_sent = match request {
             Ok(Request::Events) => self.events().await,
             Ok(Request::Page) => self.send(&answer("200 OK", "text/html", PAGE)).await,
+            Ok(Request::Json) => self.json().await,
             Ok(Request::Trace) => self.trace().await,
             Err(refusal) => self.refuse(refusal).await,
         };
@@ -94,6 +95,17 @@ impl<'a> Connection<'a> {
         timeout(SEND_TIME, self.stream.write_all(bytes.as_bytes())).await?
     }
 
+    /// Sends the event that the page shows, or a new one if no page is open.
+    async fn json(&self) -> io::Result<()> {
+        let shown = self.site.events.borrow().clone();
+        let event = match shown {
+            Some(event) => event,
+            None => self.site.new_event().await?,
+        };
+        self.send(&head("200 OK", "application/json", Some(event.len()))).await?;
+        self.send(&event).await
+    }
+
     /// Sends what the flight recorder has, unless another client is being sent that. It is sorted on another thread, as
     /// that takes its time.
     async fn trace(&self) -> io::Result<()> {
@@ -101,7 +113,7 @@ impl<'a> Connection<'a> {
             let text = "another client is being sent a trace, which takes much memory: ask again when it has it";
             return self.refuse(Refusal::new("503 Service Unavailable", text)).await;
         };
-        let watched = self.site.watched.clone();
+        let watched = self.site.settings.watched.clone();
         match mini::spawn_blocking(move || watched.trace()).await.map_err(io::Error::other)? {
             Ok(trace) => {
                 self.send(&head("200 OK", "application/octet-stream", Some(trace.len()))).await?;

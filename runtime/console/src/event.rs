@@ -15,8 +15,8 @@ const BYTES: usize = 8 << 20;
 /// The groups of so many tasks that are told, the largest.
 const GROUPS: usize = 1_000;
 
-/// What is known now, and how long it took to see it.
-pub(crate) fn event(watched: &Handle) -> String {
+/// The state of the runtime now, the time that it took to collect it, and the template for links to the source.
+pub(crate) fn event(watched: &Handle, source_links: Option<&str>) -> String {
     let begin = Instant::now();
     let dump = watched.dump();
     let each = if dump.tasks().len() <= TASKS { Some(dump.to_json()) } else { None };
@@ -25,6 +25,9 @@ pub(crate) fn event(watched: &Handle) -> String {
     metrics(&mut text, &watched.metrics());
     text.push_str(",\"warnings\":");
     list(&mut text, &watched.warnings(), warning);
+    if let Some(template) = source_links {
+        put(&mut text, format_args!(",\"source_links\":{}", Quoted(template)));
+    }
     put(&mut text, format_args!(",\"took_seconds\":{}}}", begin.elapsed().as_secs_f64()));
     text
 }
@@ -102,7 +105,7 @@ mod tests {
     #[test]
     fn it_is_one_line_of_json() {
         let runtime = Runtime::new().unwrap();
-        let text = event(runtime.handle());
+        let text = event(runtime.handle(), None);
         assert!(!text.contains('\n'));
         let event: Value = serde_json::from_str(&text).unwrap();
         let workers = runtime.metrics().num_workers();
@@ -112,7 +115,7 @@ mod tests {
         assert_eq!(event["dump"]["has_ended"], false);
         let handle = runtime.handle().clone();
         drop(runtime);
-        let event: Value = serde_json::from_str(&self::event(&handle)).unwrap();
+        let event: Value = serde_json::from_str(&self::event(&handle, None)).unwrap();
         assert_eq!(event["dump"]["has_ended"], true);
     }
 
@@ -120,14 +123,14 @@ mod tests {
     fn histograms_are_in_it_if_the_runtime_has_them() {
         let runtime = mini::runtime::Builder::new_current_thread().histograms(true).build().unwrap();
         runtime.block_on(async { mini::spawn(async {}).await.unwrap() });
-        let event: Value = serde_json::from_str(&event(runtime.handle())).unwrap();
+        let event: Value = serde_json::from_str(&event(runtime.handle(), None)).unwrap();
         let polls = &event["metrics"]["poll_time"];
         assert!(polls["count"].as_u64().unwrap() >= 1, "{polls}");
         let quantiles: Vec<f64> =
             polls["quantiles"].as_array().unwrap().iter().map(|pair| pair[1].as_f64().unwrap()).collect();
         assert!(quantiles.is_sorted() && quantiles.len() == 5, "{polls}");
         assert!(event["metrics"]["queue_delay"]["quantiles"][4][0] == 1.0);
-        let without = self::event(Runtime::new().unwrap().handle());
+        let without = self::event(Runtime::new().unwrap().handle(), None);
         assert!(!without.contains("poll_time"));
     }
 
@@ -140,7 +143,7 @@ mod tests {
             while Handle::current().dump().tasks().iter().any(|task| !task.is_lost()) {
                 mini::task::yield_now().await;
             }
-            let event: Value = serde_json::from_str(&event(&Handle::current())).unwrap();
+            let event: Value = serde_json::from_str(&event(&Handle::current(), None)).unwrap();
             assert!(event["dump"]["tasks"].is_null());
             assert_eq!(event["dump"]["task_count"], TASKS + 1);
             assert_eq!(event["dump"]["groups"].as_array().unwrap().len(), 1);
@@ -154,9 +157,9 @@ mod tests {
         let name = "x".repeat(BYTES / 2);
         let spawn = || mini::task::Builder::new().name(&name).spawn_on(std::future::pending::<()>(), runtime.handle());
         let first = spawn();
-        assert!(event(runtime.handle()).contains(r#""tasks":["#));
+        assert!(event(runtime.handle(), None).contains(r#""tasks":["#));
         let second = spawn();
-        assert!(event(runtime.handle()).contains(r#""groups":["#));
+        assert!(event(runtime.handle(), None).contains(r#""groups":["#));
         drop((first, second));
     }
 

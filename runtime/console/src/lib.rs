@@ -17,8 +17,11 @@
 //!
 //! The page also shows data that a runtime keeps only on request: [warnings](mini::runtime::Builder::warnings),
 //! [histograms](mini::runtime::Builder::histograms), and the trace of the
-//! [flight recorder](mini::runtime::Builder::flight_recorder). One client at a time may download the trace, as it takes
-//! much [memory](mini::runtime::Handle::snapshot).
+//! [flight recorder](mini::runtime::Builder::flight_recorder). Where one of them is off, the page names the setting.
+//! One client at a time may download the trace, as it takes much [memory](mini::runtime::Handle::snapshot).
+//!
+//! The page has a link to its content as JSON, which `curl http://127.0.0.1:7669/json` prints too. Lines of code are
+//! plain text, or links to an editor or a repository; see [`Builder::source_links`].
 //!
 //! A separate thread serves the page, so it works even while every worker of the program is stuck. While no page is
 //! open, the thread sleeps. Otherwise it makes a [dump](mini::runtime::Dump) once a second, or less often if that would
@@ -107,6 +110,7 @@ pub struct Console {
 pub struct Builder {
     watched: Handle,
     allows_remote: bool,
+    source_links: Option<String>,
 }
 
 impl Console {
@@ -124,7 +128,7 @@ impl Console {
     /// # std::io::Result::Ok(())
     /// ```
     pub fn of(handle: &Handle) -> Builder {
-        Builder { watched: handle.clone(), allows_remote: false }
+        Builder { watched: handle.clone(), allows_remote: false, source_links: None }
     }
 
     /// Returns the address of the page.
@@ -162,6 +166,35 @@ impl Builder {
         self
     }
 
+    /// Turns the lines of code on the page into links, which open an editor or the page of a repository. Without a
+    /// template they are plain text.
+    ///
+    /// A link is `template` with `{file}`, `{line}` and `{column}` replaced. The path of the file is the one that the
+    /// compiler knows: for the program's own code it is relative to the root of its workspace. A line with an absolute
+    /// path, such as one of a dependency, is not a link.
+    ///
+    /// # Examples
+    ///
+    /// Editors register a URL scheme with the system. This template is for VS Code, on the computer where the package
+    /// was compiled:
+    ///
+    /// ```
+    /// use mini_console::Console;
+    ///
+    /// let runtime = mini::runtime::Runtime::new()?;
+    /// let template = concat!("vscode://file", env!("CARGO_MANIFEST_DIR"), "/{file}:{line}:{column}");
+    /// let console = Console::of(runtime.handle()).source_links(template).serve("127.0.0.1:0")?;
+    /// # drop(console);
+    /// # std::io::Result::Ok(())
+    /// ```
+    ///
+    /// In a workspace, the root is some folders up: `"/../{file}:{line}:{column}"`. A template for a repository on the
+    /// web is `"https://github.com/owner/name/blob/main/{file}#L{line}"`.
+    pub fn source_links(mut self, template: impl Into<String>) -> Self {
+        self.source_links = Some(template.into());
+        self
+    }
+
     /// Serves the page, like [`serve`]. Blocks the thread to resolve a name in `addr`.
     ///
     /// # Examples
@@ -179,7 +212,7 @@ impl Builder {
             io::Error::new(error.kind(), format!("mini-console: listen on {}: {error}", at.join(", ")))
         })?;
         let addr = listener.local_addr()?;
-        let server = Server::new(listener, self.watched.clone(), self.allows_remote)?;
+        let server = Server::new(listener, self.clone())?;
         let (stop, stopped) = oneshot::channel();
         let thread = std::thread::Builder::new().name("mini-console".to_owned()).spawn(move || server.run(stopped));
         let thread = thread.map_err(|error| {

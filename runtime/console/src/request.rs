@@ -15,6 +15,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 pub(crate) enum Request {
     Page,
     Events,
+    Json,
     Trace,
 }
 
@@ -59,11 +60,12 @@ impl Request {
         let request = match target.split_once('?').map_or(target, |(path, _)| path) {
             "/" => Self::Page,
             "/events" => Self::Events,
+            "/json" => Self::Json,
             "/trace" => Self::Trace,
             _ => {
                 return Err(Refusal::new(
                     "404 Not Found",
-                    "there are / (the page), /events (what it shows) and /trace",
+                    "there are / (the page), /events and /json (its content), and /trace",
                 ));
             }
         };
@@ -135,6 +137,7 @@ mod tests {
         assert_eq!(parse("GET / HTTP/1.1\r\nHost: localhost"), Ok(Request::Page));
         assert_eq!(parse("GET /?a=b HTTP/1.0\r\nhOST:127.0.0.1:7669 "), Ok(Request::Page));
         assert_eq!(parse("GET /events HTTP/1.1\r\nAccept: */*\r\nHost: [::1]:80"), Ok(Request::Events));
+        assert_eq!(parse("GET /json HTTP/1.1\r\nHost: localhost"), Ok(Request::Json));
         assert_eq!(parse("GET /trace HTTP/1.1\r\nHost: LOCALHOST:1"), Ok(Request::Trace));
     }
 

@@ -14,9 +14,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mini::net::{TcpListener, next_connection};
-use mini::runtime::{Handle, Runtime};
+use mini::runtime::Runtime;
 use mini::sync::{Notify, Semaphore, oneshot, watch};
 
+use crate::Builder;
 use crate::connection::{self, Connection};
 use crate::event::event;
 
@@ -35,8 +36,7 @@ pub(crate) type Event = Option<Arc<str>>;
 pub(crate) struct Server {
     runtime: Runtime,
     listener: std::net::TcpListener,
-    watched: Handle,
-    allows_remote: bool,
+    settings: Builder,
 }
 
 /// What the connections of a server share.
@@ -46,24 +46,23 @@ pub(crate) struct Site {
     pub(crate) listened: Notify,
     /// A trace takes much memory until it is sent: there is one at a time.
     pub(crate) traces: Semaphore,
-    pub(crate) watched: Handle,
-    pub(crate) allows_remote: bool,
+    pub(crate) settings: Builder,
 }
 
 impl Server {
-    pub(crate) fn new(listener: std::net::TcpListener, watched: Handle, allows_remote: bool) -> io::Result<Self> {
+    pub(crate) fn new(listener: std::net::TcpListener, settings: Builder) -> io::Result<Self> {
         listener.set_nonblocking(true)?;
         let mut builder = mini::runtime::Builder::new_current_thread();
         let runtime = builder.max_blocking_threads(2).thread_name("mini-console-dump").build()?;
-        Ok(Self { runtime, listener, watched, allows_remote })
+        Ok(Self { runtime, listener, settings })
     }
 
     /// Serves until `stopped` is told, or its sender is gone.
     pub(crate) fn run(self, stopped: oneshot::Receiver<()>) {
-        let Self { runtime, listener, watched, allows_remote } = self;
+        let Self { runtime, listener, settings } = self;
         let events = watch::Sender::new(None);
         let (listened, traces) = (Notify::new(), Semaphore::new(1));
-        let site = Rc::new(Site { events, listened, traces, watched, allows_remote });
+        let site = Rc::new(Site { events, listened, traces, settings });
         let result = runtime.block_on(async {
             mini::race! {
                 result = accept(listener, &site) => result,
@@ -95,6 +94,14 @@ async fn accept(listener: std::net::TcpListener, site: &Rc<Site>) -> io::Result<
     }
 }
 
+impl Site {
+    pub(crate) async fn new_event(&self) -> io::Result<Arc<str>> {
+        let settings = self.settings.clone();
+        let text = mini::spawn_blocking(move || event(&settings.watched, settings.source_links.as_deref())).await;
+        Ok(text.map_err(io::Error::other)?.into())
+    }
+}
+
 async fn make_events(site: &Site) -> io::Result<()> {
     loop {
         while site.events.receiver_count() == 0 {
@@ -102,9 +109,7 @@ async fn make_events(site: &Site) -> io::Result<()> {
             site.listened.notified().await;
         }
         let begin = Instant::now();
-        let watched = site.watched.clone();
-        let text = mini::spawn_blocking(move || event(&watched)).await.map_err(io::Error::other)?;
-        site.events.send_replace(Some(text.into()));
+        site.events.send_replace(Some(site.new_event().await?));
         mini::time::sleep(PERIOD.max(begin.elapsed() * SHARE)).await;
     }
 }

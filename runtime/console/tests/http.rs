@@ -143,6 +143,24 @@ fn a_head_that_is_too_long_is_refused_and_the_client_hears_why() {
 }
 
 #[test]
+fn the_content_of_the_page_is_sent_as_json() {
+    within(LIMIT, || {
+        let runtime = runtime();
+        let console = Console::of(runtime.handle()).source_links("editor:{file}\"").serve("127.0.0.1:0").unwrap();
+        let json = || {
+            let answer = get(&console, "/json");
+            assert!(answer.starts_with("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"), "{answer:.300}");
+            let event: Value = serde_json::from_str(body(&answer)).unwrap();
+            assert_eq!(event["source_links"], "editor:{file}\"");
+            event["dump"]["up_seconds"].as_f64().unwrap()
+        };
+        assert!(json() < json()); // no page is open: each answer is new
+        let shown = Listener::new(&console).next().unwrap()["dump"]["up_seconds"].as_f64().unwrap();
+        assert!(json() >= shown);
+    });
+}
+
+#[test]
 fn a_trace_is_sent_if_the_runtime_records() {
     within(LIMIT, || {
         let runtime = Builder::new_current_thread().flight_recorder(64 << 10).build().unwrap();

@@ -32,16 +32,30 @@ function time(seconds) {
 }
 const rate = number => number >= 100 ? count(Math.round(number)) : number === 0 ? "0" : number.toFixed(1);
 
-/// A line of code: the folders softly, the last three of them at most.
+/// A line of code: the folders softly, the last three of them at most. A link, if the console has a template for links
+/// and the path is relative.
 function path(location) {
   if (!location) return "";
-  const parts = location.replace(/[^/]+\/\.\.\//g, "").split("/"), file = parts.pop();
+  const whole = location.replace(/[^/]+\/\.\.\//g, ""), parts = whole.split("/"), file = parts.pop();
   const dirs = parts.length > 3 ? "…/" + parts.slice(-3).join("/") : parts.join("/");
-  return h("span", { class: "path", title: location }, h("span", { class: "dir" }, dirs && dirs + "/"), file);
+  const shown = [h("span", { class: "dir" }, dirs && dirs + "/"), file];
+  const template = last?.source_links, [, path, line, column] = whole.match(/^([^/].*?):(\d+)(?::(\d+))?$/) ?? [];
+  if (!template || !path) return h("span", { class: "path", title: location }, shown);
+  const values = { file: encodeURI(path), line, column: column ?? 1 };
+  const href = template.replace(/\{(file|line|column)\}/g, (_, name) => values[name]);
+  const target = href.startsWith("http") ? "_blank" : null; // an editor opens no tab
+  return h("a", { class: "path", title: location, href, target }, shown);
 }
 
-/// A sentence in which lines of code are shown as such.
-const words = text => text.split(/(\S+\.rs:\d+(?::\d+)?)/).map((part, at) => at % 2 ? path(part) : part);
+/// A sentence in which lines of code are shown as such, and tasks that are alive as links.
+function words(text) {
+  return text.split(/(\S+\.rs:\d+(?::\d+)?|\btask \d+)/).map((part, at) => {
+    if (at % 2 === 0) return part;
+    if (!part.startsWith("task ")) return path(part);
+    const id = Number(part.slice(5));
+    return tasks.has(id) ? h("button", { class: "link", onclick: () => open(id) }, part) : part;
+  });
+}
 
 /// Brings the children of `parent` in line with `items`, and keeps those that stay: also the focus.
 function keyed(parent, items, key, create, update) {
@@ -67,7 +81,8 @@ function set(parent, ...children) {
   const text = children.map(child => child?.outerHTML ?? child).join("\u0000");
   if (parent.shown === text) return; // so that a selection stays
   parent.shown = text;
-  const focused = [...parent.querySelectorAll("button")].indexOf(document.activeElement);
+  const focusable = () => [...parent.querySelectorAll("a, button")];
+  const focused = focusable().indexOf(document.activeElement);
   parent.replaceChildren(...children.filter(child => child !== undefined && child !== null));
-  if (focused >= 0) parent.querySelectorAll("button")[focused]?.focus({ preventScroll: true });
+  if (focused >= 0) focusable()[focused]?.focus({ preventScroll: true });
 }

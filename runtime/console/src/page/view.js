@@ -19,6 +19,7 @@ function show() {
     ["tasks", count(last.metrics.alive_tasks)], ["polls/s", total === null ? "…" : count(Math.round(total))],
   ].map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, String(value)))));
   $("trace").hidden = !dump.records;
+  showOff();
   showVerdicts();
   showWorkers();
   showHistograms();
@@ -47,17 +48,18 @@ function showVerdicts() {
   for (const circle of dump.circles.slice(0, LISTED)) {
     const { tasks: ids, over_locks: overLocks } = circle;
     const isUnsure = circle.waits_for_more || !(circle.unchanged_seconds >= 1);
-    const doubts = [isUnsure && "one waits for something else too", overLocks && "a lock has been handed on"];
+    const doubts = [isUnsure && "one of them waits for something else too", overLocks && "a lock was handed on"];
     const unless = doubts.filter(doubt => doubt).join(", or ");
-    const title = `${unless ? "Possible deadlock" : "Deadlock"}: ${plural(ids.length, "task")} in a circle, ` +
-      `each waits for the next${overLocks ? ", or for a lock that it took" : ""}` + (unless && `; none if ${unless}`);
+    const title = `${unless ? "Possible deadlock" : "Deadlock"}: ${plural(ids.length, "task")} in a circle`;
+    const about = `Each waits for the next one${overLocks ? ", or for a lock that the next one took" : ""}.` +
+      (unless && ` There is no deadlock if ${unless}.`);
     const lines = ids.slice(0, 2 * LISTED).map(id => {
       const task = waitOf(id), waited = task?.unchanged_seconds;
       const lasts = waited ? `, for at least ${time(waited)}` : "";
       return [taskLink(id), task ? [" waits for ", words(what(task))] : "", lasts];
     });
     if (ids.length > lines.length) lines.push([`and ${plural(ids.length - lines.length, "task")} more`]);
-    found.push([["circle", ...ids], title, lines]);
+    found.push([["circle", ...ids], title, lines, about]);
   }
   const others = dump.circles.length - LISTED;
   if (others > 0) found.push([["circles"], `and ${plural(others, "circle")} more`]);
@@ -80,10 +82,10 @@ function showVerdicts() {
   set($("verdict-count"), verdictCount() ? `: ${count(verdictCount())}` : "");
   $("verdicts").classList.toggle("bad", found.length > 0);
   if (!found.length) found.push([["none"], null, null]);
-  keyed($("verdict-list"), found, ([key]) => key.join(), () => h("div", {}), (node, [, title, lines]) => {
+  keyed($("verdict-list"), found, ([key]) => key.join(), () => h("div", {}), (node, [, title, lines, about]) => {
     const list = lines && h("ul", {}, lines.map(line => h("li", {}, line)));
     if (title === null) set(node, h("span", { class: "soft" }, "Nothing found. Not every lost task can be seen."));
-    else set(node, h("h3", {}, title), list);
+    else set(node, h("h3", {}, title), about && h("p", { class: "soft" }, about), list);
   });
 }
 
@@ -116,6 +118,15 @@ function showWorkers() {
       (counts.queued ? `, ${count(counts.queued)} queued` : ""));
   });
 }
+/// How to turn on what is off, except for warnings.
+function showOff() {
+  const code = text => h("code", {}, text);
+  set($("off"), last.dump.records ? "" : h("li", {}, "The trace is off: ", code("Builder::flight_recorder(1 << 20)"),
+    " turns it on, and so does ", code("MINI_TRACE=FILE"), " if the program has ", code("#[mini::main]"), "."),
+  last.metrics.poll_time ? "" : h("li", {}, "The histograms of polls and queues are off: ",
+    code("Builder::histograms(true)"), " turns them on."));
+}
+
 /// How long polls took, and how long tasks waited for a worker, if the runtime counts that.
 function showHistograms() {
   const { poll_time: polls, queue_delay: delays } = last.metrics;
@@ -155,7 +166,7 @@ function showGroups() {
   keyed($("groups"), shown.slice(0, GROUPS), group => group.key, newGroup, updateGroup);
   const notes = [];
   if (!dump.tasks) {
-    notes.push(`${plural(dump.task_count, "task")}: of so many only groups are told, ` +
+    notes.push(`${plural(dump.task_count, "task")} are too many for a list: groups are shown, ` +
       "without single tasks, their history and their graph.");
     if (dump.groups_left_out) notes.push(`${plural(dump.groups_left_out, "smaller group")} left out.`);
   }
@@ -234,6 +245,6 @@ function showWarnings() {
     h("span", { class: "soft" }, `at ${time(at_seconds)}  `), h("span", { class: "state", "data-is": "warn" }, kind),
     words(text.startsWith(kind) ? text.slice(kind.length) : ": " + text))));
   set($("warnings-note"), !last.dump.warns
-    ? "Warnings of this runtime are off: MINI_WARN=1 turns them on, and so does Builder::warnings(true)."
-    : list.length ? "Each is told once for a line of code." : "None.");
+    ? "Warnings are off: MINI_WARN=1 turns them on, and so does Builder::warnings(true)."
+    : list.length ? "Each is reported once for a line of code, while its cause lasts." : "None.");
 }
