@@ -1,88 +1,136 @@
-//! The ratios of a run as a picture: a bar per line, on a logarithmic scale around 1, and over each bar the range of its
-//! rounds. Less is better, as in all charts here. Pure; SVG 1.1 written by hand.
+//! The ratios of a run as two charts: a bar per row, and a summary with a mark per row. Less is better.
 //!
-//! Its colours are in the middle between white and black, so that it can be read on both.
-//!
-//! Rejected: colours that follow the reader's `prefers-color-scheme`; an embedded picture does not know the page's.
-
-use std::fmt::Write;
+//! Both have a panel per group, on a logarithmic scale around 1 with its numbers above and below. Pure. The lottery's
+//! chart is a [`Picture`] too.
 
 use crate::format::number;
 use crate::measured::{Better, Group, Measured, Verdict};
+use crate::picture::{Anchor, Picture, power_of_two, width_of};
 
 /// Pixels.
 const LINE: f64 = 18.0;
-/// The scale; left of it stand the names, right of it the values.
-const SCALE: f64 = 460.0;
-const TOP: f64 = 84.0;
-/// No letter of the font is much wider on average.
-const LETTER: f64 = 6.2;
+/// The width of the scale. The names are left of it, the values right of it.
+const SCALE: f64 = 480.0;
+/// Where the first panel begins.
+const TOP: f64 = 100.0;
+/// The summary names the rows in which mini needs this many times as much, or more.
+const FAR: f64 = 8.0;
 
-const TEXT: &str = "#7a828c";
-pub(crate) const GRID: &str = "#8b949e";
+/// Verdicts with the class of their marks and bars, and a legend.
+const VERDICTS: [(Verdict, &str, &str); 3] = [
+    (Verdict::Ahead, "ahead", "mini is ahead in every round"),
+    (Verdict::Tie, "tie", "tie: the rounds do not agree, or there is only one"),
+    (Verdict::Behind, "behind", "mini is behind in every round"),
+];
 
-/// The chart of all lines in which mini and another runtime took part.
+/// The chart of all rows in which mini and another runtime took part.
 pub(crate) fn svg(measured: &[Measured]) -> String {
-    let bars: Vec<_> = measured.iter().filter_map(Bar::new).collect();
-    let scale = Scale::around(&bars);
-    let groups = Group::ALL.into_iter().filter(|&group| bars.iter().any(|bar| bar.group == group));
-    let lines = bars.len() + groups.clone().count();
-    let bottom = TOP + LINE * lines as f64 + 8.0;
-    let notes = width_of(bars.iter().map(|bar| &bar.note));
-    let mut text = head(&scale, "Lines over the bars: the best and the worst round.", notes, bottom + 24.0);
-    grid(&mut text, &scale, bottom);
-    let mut y = TOP;
-    for group in groups {
-        let _ = writeln!(text, "{}", label(8.0, y, "start", true, group.title()));
-        y += LINE;
-        for bar in bars.iter().filter(|bar| bar.group == group) {
-            bar.draw(&mut text, &scale, y);
-            y += LINE;
-        }
-    }
-    text.push_str("</svg>\n");
-    text
+    in_detail(&bars(measured))
 }
 
-/// The same at a glance: a line per group, on it a dot per bar.
+/// The chart at a glance, with a mark per row.
 pub(crate) fn summary(measured: &[Measured]) -> String {
-    const APART: f64 = 34.0;
-    let bars: Vec<_> = measured.iter().filter_map(Bar::new).collect();
-    let groups: Vec<_> = Group::ALL.into_iter().filter(|&group| bars.iter().any(|bar| bar.group == group)).collect();
-    let lines: Vec<_> = groups.iter().map(|&group| (group.title().to_owned(), count(&bars, group))).collect();
-    let mut scale = Scale::around(&bars);
-    scale.left = width_of(lines.iter().map(|(title, _)| title)) + 20.0;
-    let bottom = TOP + APART * lines.len() as f64;
-    let counts = width_of(lines.iter().map(|(_, counts)| counts));
-    let mut text = head(&scale, "A dot per row.", counts, bottom + 24.0);
-    grid(&mut text, &scale, bottom);
-    for (line, ((title, counts), group)) in lines.iter().zip(groups).enumerate() {
-        let y = TOP + APART * (line as f64 + 0.5);
-        let _ = writeln!(text, "{}", label(scale.left - 12.0, y, "end", true, title));
-        let _ = writeln!(text, "{}", label(scale.left + SCALE + 12.0, y, "start", false, counts));
-        for (number, bar) in bars.iter().filter(|bar| bar.group == group).enumerate() {
-            let (x, y) = (scale.x(bar.cost), y + (number % 5) as f64 * 5.0 - 10.0); // or one dot hides another
-            let colour = bar.colour();
-            let _ = writeln!(text, r#"<circle cx="{x:.1}" cy="{y:.1}" r="4" fill="{colour}" fill-opacity="0.75"/>"#);
-        }
-    }
-    text.push_str("</svg>\n");
-    text
+    at_a_glance(&bars(measured))
 }
 
-/// How many bars of a group are ahead, and so on.
-fn count(bars: &[Bar], group: Group) -> String {
-    let of = |verdict| bars.iter().filter(|bar| bar.group == group && bar.verdict == verdict).count();
+fn bars(measured: &[Measured]) -> Vec<Bar> {
+    measured.iter().filter_map(Bar::new).collect()
+}
+
+fn in_detail(bars: &[Bar]) -> String {
+    let scale = Scale::around(bars, width_of(bars.iter().map(|bar| bar.name.as_str())) + 20.0);
+    let note =
+        "A bar is the median of the rounds, with a line from the best to the worst. An arrow leads beyond the scale.";
+    let mut picture = head(&scale, note);
+    let mut y = TOP;
+    for (group, bars) in panels(bars) {
+        picture.label((8.0, y), Anchor::Start, "bold", &format!("{}: {}", group.title(), group.about()));
+        picture.label((8.0, y + LINE), Anchor::Start, "soft", &count(&bars));
+        let (top, bottom) = (y + 1.5 * LINE, y + (bars.len() as f64 + 1.9) * LINE);
+        scale.draw(&mut picture, top, bottom);
+        for (line, bar) in bars.iter().enumerate() {
+            bar.draw(&mut picture, &scale, top + (line as f64 + 0.7) * LINE);
+        }
+        y = bottom + 2.5 * LINE;
+    }
+    let notes = width_of(bars.iter().map(|bar| bar.note.as_str())) + 30.0;
+    picture.finish(scale.left + SCALE + notes, y - LINE)
+}
+
+fn at_a_glance(bars: &[Bar]) -> String {
+    /// The number of rows with one verdict.
+    const COLUMN: f64 = 50.0;
+    let panels = panels(bars);
+    let scale = Scale::around(bars, width_of(panels.iter().map(|(group, _)| group.about())) + 20.0);
+    let swarms: Vec<_> = panels.iter().map(|(_, bars)| Swarm::new(bars, scale)).collect();
+    let mut picture = head(&scale, "A mark is the median of the rounds in one row. On the right: the number of rows.");
+    let bottom = TOP + LINE / 2.0 + swarms.iter().map(Swarm::height).sum::<f64>();
+    scale.draw(&mut picture, TOP + LINE / 2.0, bottom);
+    let (mut y, mut far) = (TOP + LINE / 2.0, Vec::new());
+    for ((group, bars), swarm) in panels.iter().zip(swarms) {
+        let middle = y + swarm.height() / 2.0;
+        picture.label((scale.left - 12.0, middle - 8.0), Anchor::End, "bold", group.title());
+        picture.label((scale.left - 12.0, middle + 7.0), Anchor::End, "soft", group.about());
+        swarm.draw(&mut picture, middle, &mut far);
+        let mut x = scale.left + SCALE + 30.0;
+        for (verdict, class, _) in VERDICTS {
+            let number = bars.iter().filter(|bar| bar.verdict == verdict).count();
+            picture.mark((x, middle), class);
+            picture.label((x + 10.0, middle), Anchor::Start, "", &number.to_string());
+            x += COLUMN;
+        }
+        y += swarm.height();
+    }
+    y += 2.5 * LINE;
+    if !far.is_empty() {
+        let title = format!("Rows in which mini needs at least {FAR} times as much, and rows beyond the scale:");
+        picture.label((8.0, y), Anchor::Start, "soft", &title);
+    }
+    for (number, bar) in far.iter().enumerate() {
+        y += LINE;
+        let text = format!("{}: {}, {}: {}", number + 1, bar.group.title(), bar.name, bar.note);
+        picture.label((8.0, y), Anchor::Start, "", &text);
+    }
+    picture.finish(scale.left + SCALE + 30.0 + 3.0 * COLUMN, y + LINE)
+}
+
+/// The bars of each group that has some.
+fn panels(bars: &[Bar]) -> Vec<(Group, Vec<&Bar>)> {
+    let of = |group| (group, bars.iter().filter(|bar| bar.group == group).collect());
+    Group::ALL.into_iter().map(of).filter(|(_, bars): &(_, Vec<_>)| !bars.is_empty()).collect()
+}
+
+/// The title, the legend and the two directions.
+fn head(scale: &Scale, note: &str) -> Picture {
+    let mut picture = Picture::default();
+    let title = "What mini needs, as a multiple of what the best other runtime needs: less is better";
+    picture.label((8.0, 16.0), Anchor::Start, "bold", title);
+    picture.label((8.0, 34.0), Anchor::Start, "soft", note);
+    let mut x = 14.0;
+    for (_, class, words) in VERDICTS {
+        picture.mark((x, 54.0), class);
+        picture.label((x + 10.0, 54.0), Anchor::Start, "soft", words);
+        x += width_of([words].into_iter()) + 34.0;
+    }
+    let one = scale.x(1.0);
+    picture.label((one - 10.0, 78.0), Anchor::End, "bold", "\u{25c2} mini is better");
+    picture.label((one + 10.0, 78.0), Anchor::Start, "bold", "the other is better \u{25b8}");
+    picture
+}
+
+/// The number of bars per verdict.
+fn count(bars: &[&Bar]) -> String {
+    let of = |verdict| bars.iter().filter(|bar| bar.verdict == verdict).count();
     format!("{} ahead, {} ties, {} behind", of(Verdict::Ahead), of(Verdict::Tie), of(Verdict::Behind))
 }
 
-/// One line of the chart.
+/// One row of the results.
 struct Bar {
     group: Group,
     name: String,
-    /// What mini needs per what the best of the others needs: below 1 mini is ahead.
+    /// The amount that mini needs, divided by that of the best other runtime: below 1 mini is ahead.
     cost: f64,
-    /// That of the best and of the worst round.
+    /// The cost in the best and in the worst round.
     range: (f64, f64),
     verdict: Verdict,
     note: String,
@@ -102,46 +150,97 @@ impl Bar {
         Some(Self { group: measured.group, name: measured.row.clone(), cost, range, verdict, note })
     }
 
-    fn colour(&self) -> &'static str {
-        match self.verdict {
-            Verdict::Ahead => "#2f9e58",
-            Verdict::Tie => "#8b949e",
-            Verdict::Behind => "#d1603d",
-        }
+    fn class(&self) -> &'static str {
+        VERDICTS.iter().find(|(verdict, ..)| *verdict == self.verdict).map_or("", |(_, class, _)| class)
     }
 
-    fn draw(&self, text: &mut String, scale: &Scale, y: f64) {
+    fn draw(&self, picture: &mut Picture, scale: &Scale, y: f64) {
         let (one, end) = (scale.x(1.0), scale.x(self.cost));
-        let (x, width) = (one.min(end), (end - one).abs().max(1.0));
-        let colour = self.colour();
-        let _ = writeln!(text, "{}", label(scale.left - 12.0, y, "end", false, &self.name));
-        let (top, height) = (y - LINE / 2.0 + 3.0, LINE - 6.0);
-        let _ = writeln!(
-            text,
-            r#"<rect x="{x:.1}" y="{top:.1}" width="{width:.1}" height="{height:.1}" rx="2" fill="{colour}"/>"#
-        );
         let (best, worst) = (scale.x(self.range.0), scale.x(self.range.1));
-        let _ = writeln!(
-            text,
-            r#"<path d="M{best:.1} {y:.1}H{worst:.1}M{best:.1} {0:.1}v6M{worst:.1} {0:.1}v6" stroke="{TEXT}"/>"#,
-            y - 3.0
-        );
-        let _ = writeln!(text, "{}", label(one.max(worst) + 6.0, y, "start", false, &self.note));
+        picture.label((scale.left - 12.0, y), Anchor::End, "", &self.name);
+        picture.bar((one.min(end), y), ((end - one).abs().max(1.0), LINE - 6.0), self.class());
+        picture.path("range", &format!("M{best:.1} {y:.1}H{worst:.1}"));
+        for (x, cost) in [(best, self.range.0), (worst, self.range.1)] {
+            let end = match scale.has(cost) {
+                true => format!("M{x:.1} {:.1}v6", y - 3.0),
+                false if cost < 1.0 => format!("M{x:.1} {:.1}l-6 4l6 4", y - 4.0),
+                false => format!("M{x:.1} {:.1}l6 4l-6 4", y - 4.0),
+            };
+            picture.path("range", &end);
+        }
+        let x = one.max(worst) + 14.0;
+        picture.mark((x, y), self.class());
+        picture.label((x + 10.0, y), Anchor::Start, "", &self.note);
+    }
+}
+
+/// The marks of a panel, in lanes, so that no mark hides another. Many lanes are narrow: their marks overlap.
+struct Swarm<'a> {
+    /// Each bar with its x and its lane, where 0 is the middle of the panel.
+    marks: Vec<(&'a Bar, f64, f64)>,
+    lanes: usize,
+    scale: Scale,
+}
+
+impl<'a> Swarm<'a> {
+    /// The distance of the marks of a lane.
+    const APART: f64 = 8.0;
+
+    fn new(bars: &[&'a Bar], scale: Scale) -> Self {
+        let mut swarm = Self { marks: Vec::new(), lanes: 0, scale };
+        let mut sorted = bars.to_vec();
+        sorted.sort_by(|a, b| a.cost.total_cmp(&b.cost));
+        let mut ends: Vec<f64> = Vec::new(); // of the lanes, from the middle outwards
+        for bar in sorted {
+            let x = scale.x(bar.cost);
+            let lane = ends.iter().position(|end| *end <= x).unwrap_or(ends.len());
+            ends.resize(ends.len().max(lane + 1), 0.0);
+            ends[lane] = x + Self::APART + if swarm.is_far(bar) { 12.0 } else { 0.0 };
+            let side = if lane % 2 == 0 { -1.0 } else { 1.0 };
+            swarm.marks.push((bar, x, side * lane.div_ceil(2) as f64));
+        }
+        swarm.lanes = ends.len();
+        swarm
+    }
+
+    fn is_far(&self, bar: &Bar) -> bool {
+        bar.cost >= FAR || !self.scale.has(bar.cost)
+    }
+
+    /// The distance of the lanes.
+    fn pitch(&self) -> f64 {
+        (160.0 / self.lanes as f64).min(Self::APART)
+    }
+
+    fn height(&self) -> f64 {
+        (self.lanes as f64 * self.pitch() + 12.0).max(42.0)
+    }
+
+    /// Draws the marks around `middle`. Those of rows that are far out have a number, and are added to `far`.
+    fn draw(&self, picture: &mut Picture, middle: f64, far: &mut Vec<&'a Bar>) {
+        for &(bar, x, lane) in &self.marks {
+            let y = middle + lane * self.pitch();
+            picture.mark((x, y), bar.class());
+            if self.is_far(bar) {
+                far.push(bar);
+                picture.label((x + 6.0, y - 0.5), Anchor::Start, "small", &far.len().to_string());
+            }
+        }
     }
 }
 
 /// Ratios to places, in powers of two.
+#[derive(Clone, Copy)]
 struct Scale {
-    /// Where it begins in the picture.
+    /// Its place in the picture.
     left: f64,
     low: i32,
     high: i32,
 }
 
 impl Scale {
-    /// Wide enough for all of `bars`, but no wider than 1/1024 to 1024; what lies outside is drawn at the edge.
-    fn around(bars: &[Bar]) -> Self {
-        let left = width_of(bars.iter().map(|bar| &bar.name)) + 20.0;
+    /// Wide enough for all of `bars`, and from 1/1024 to 1024 at most. The places of other costs are the ends.
+    fn around(bars: &[Bar], left: f64) -> Self {
         let mut scale = Self { left, low: -1, high: 1 };
         for power in bars.iter().map(|bar| bar.cost.log2()).filter(|power| power.is_finite()) {
             scale.low = scale.low.min(power.floor() as i32).max(-10);
@@ -150,61 +249,29 @@ impl Scale {
         scale
     }
 
+    fn has(&self, cost: f64) -> bool {
+        (f64::from(self.low)..=f64::from(self.high)).contains(&cost.log2())
+    }
+
     fn x(&self, cost: f64) -> f64 {
         let (low, high) = (f64::from(self.low), f64::from(self.high));
         let power = cost.log2().clamp(low, high);
         self.left + (power - low) / (high - low) * SCALE
     }
-}
 
-/// The beginning of a picture.
-pub(crate) fn begin(width: f64, height: f64) -> String {
-    format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" \
-         width=\"{width}\" height=\"{height}\" font-family=\"Helvetica, Arial, sans-serif\" font-size=\"12\">\n"
-    )
-}
-
-fn head(scale: &Scale, marks: &str, notes: f64, height: f64) -> String {
-    let mut text = begin(scale.left + SCALE + notes + 16.0, height);
-    let title = "What mini needs, by what the best of the others needs: less is better";
-    let _ = writeln!(text, "{}", label(8.0, 16.0, "start", true, title));
-    let note = format!("Green: mini is ahead. Grey: a tie, the rounds do not agree. Red: behind. {marks}");
-    let _ = writeln!(text, "{}", label(8.0, 34.0, "start", false, &note));
-    let one = scale.x(1.0);
-    let _ = writeln!(text, "{}", label(one - 10.0, TOP - 24.0, "end", true, "\u{25c2} mini is better"));
-    let _ = writeln!(text, "{}", label(one + 10.0, TOP - 24.0, "start", true, "the other is better \u{25b8}"));
-    text
-}
-
-/// What the longest of `words` takes.
-fn width_of<'a>(words: impl Iterator<Item = &'a String>) -> f64 {
-    words.map(|words| words.chars().count() as f64 * LETTER).fold(0.0, f64::max)
-}
-
-fn grid(text: &mut String, scale: &Scale, bottom: f64) {
-    for power in scale.low..=scale.high {
-        let x = scale.x(2f64.powi(power));
-        let (width, opacity) = if power == 0 { (2, 1.0) } else { (1, 0.25) };
-        let top = TOP - LINE / 2.0;
-        let _ = writeln!(
-            text,
-            r#"<path d="M{x:.1} {top:.1}V{bottom:.1}" stroke="{GRID}" stroke-width="{width}" opacity="{opacity}"/>"#
-        );
-        if scale.high - scale.low > 12 && power % 2 != 0 {
-            continue; // or the names overlap
+    /// Draws a line for each power, and its number at both ends.
+    fn draw(&self, picture: &mut Picture, top: f64, bottom: f64) {
+        for power in self.low..=self.high {
+            let x = self.x(2f64.powi(power));
+            picture.path(if power == 0 { "one" } else { "grid" }, &format!("M{x:.1} {top:.1}V{bottom:.1}"));
+            if self.high - self.low > 12 && power % 2 != 0 {
+                continue; // or the numbers overlap
+            }
+            for y in [top - 9.0, bottom + 9.0] {
+                picture.label((x, y), Anchor::Middle, "soft", &power_of_two(power));
+            }
         }
-        let name = if power < 0 { format!("1/{}", 1 << -power) } else { (1 << power).to_string() };
-        let _ = writeln!(text, "{}", label(x, bottom + 12.0, "middle", false, &name));
     }
-}
-
-/// A line of text whose middle is at `y`.
-pub(crate) fn label(x: f64, y: f64, anchor: &str, bold: bool, words: &str) -> String {
-    let weight = if bold { r#" font-weight="bold""# } else { "" };
-    let words = words.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-    let y = y + 4.0;
-    format!(r#"<text x="{x:.1}" y="{y:.1}" text-anchor="{anchor}" fill="{TEXT}"{weight}>{words}</text>"#)
 }
 
 #[cfg(test)]
@@ -231,24 +298,48 @@ mod tests {
     #[test]
     fn the_scale_is_even_in_powers_of_two_and_ends_at_its_edges() {
         let bars = [0.2, 3.0, f64::INFINITY].map(|mini| Bar::new(&measured("a", Better::Lower, mini)).unwrap());
-        let scale = Scale::around(&bars);
+        let scale = Scale::around(&bars, 100.0);
         assert_eq!((scale.low, scale.high), (-3, 2));
         assert_eq!(scale.x(1.0) - scale.x(0.5), scale.x(4.0) - scale.x(2.0));
         assert_eq!((scale.x(0.0), scale.x(100.0)), (scale.left, scale.left + SCALE));
+        assert_eq!([0.124, 0.125, 4.0, 4.1].map(|cost| scale.has(cost)), [false, true, true, false]);
     }
 
     #[test]
-    fn the_summary_has_a_dot_per_line_and_counts_them() {
-        let text = summary(&[measured("a", Better::Lower, 3.0), measured("b", Better::Lower, 0.3)]);
-        assert_eq!(text.matches("<circle").count(), 2);
-        assert!(text.contains(">1 ahead, 0 ties, 1 behind<"), "{text}");
+    fn the_summary_has_a_mark_per_row_and_counts_them() {
+        let rows = [("a", 3.0), ("b", 0.3), ("c", 0.2)].map(|(row, mini)| measured(row, Better::Lower, mini));
+        let text = summary(&rows);
+        // One in the legend, one beside the number of the group.
+        assert_eq!((text.matches("mark ahead").count(), text.matches("mark behind").count()), (4, 3));
+        assert!(text.contains(">2</text>") && text.contains(">1</text>"), "{text}");
+        assert!(!text.contains("beyond the scale"), "{text}");
     }
 
     #[test]
-    fn every_line_is_drawn_and_names_are_escaped() {
-        let text = svg(&[measured("a < b", Better::Lower, 3.0), measured("c", Better::Lower, 0.3)]);
-        assert_eq!(text.matches("<rect").count(), 2);
-        assert!(text.contains("a &lt; b") && text.ends_with("</svg>\n"));
-        assert_eq!(text.matches("<text").count(), text.matches("</text>").count());
+    fn rows_far_out_are_named_and_no_mark_hides_another() {
+        let costs = [900.0, 870.0, 2.0, 1.99, 1.98, 0.0001];
+        let bars: Vec<_> = costs.iter().map(|mini| measured(&format!("row {mini}"), Better::Lower, *mini)).collect();
+        let text = summary(&bars);
+        for (number, row) in [(1, "row 0.0001"), (2, "row 870"), (3, "row 900")] {
+            assert!(text.contains(&format!(">{number}: Tasks, {row}: ")), "{text}");
+        }
+        assert!(!text.contains("row 2"), "{text}");
+        let bars = self::bars(&bars);
+        let swarm = Swarm::new(&bars.iter().collect::<Vec<_>>(), Scale::around(&bars, 0.0));
+        for (at, (_, x, y)) in swarm.marks.iter().enumerate() {
+            let is_apart = |(_, a, b): &(&Bar, f64, f64)| (x - a).abs() >= Swarm::APART || y != b;
+            assert!(swarm.marks[..at].iter().all(is_apart), "{at}");
+        }
+    }
+
+    #[test]
+    fn every_row_is_drawn_with_an_arrow_where_its_range_is_cut_off() {
+        let mut rows = [measured("a < b", Better::Lower, 3.0), measured("c", Better::Lower, 0.3)];
+        let text = svg(&rows);
+        assert_eq!(text.matches("<rect class=\"bar").count(), 2);
+        assert!(text.contains("a &lt; b") && text.contains("1 ahead, 0 ties, 1 behind"), "{text}");
+        assert!(!text.contains("l6 4l-6 4"), "{text}");
+        rows[0].samples[0].1.0[1] = 1e9;
+        assert!(svg(&rows).contains("l6 4l-6 4"));
     }
 }

@@ -4,9 +4,12 @@ use crate::measured::{Measured, Verdict};
 use crate::peer::Peer;
 use crate::stats::Samples;
 
-/// Three digits or so: 0.123, 1.23, 12.3, 123, 12,345.
+/// Three digits or so: 0.0012, 0.012, 0.12, 1.23, 12.3, 123, 12,345.
 pub(crate) fn number(value: f64) -> String {
     let digits = match value.abs() {
+        0.0 => 0,
+        tiny if tiny < 0.00095 => 5,
+        tiny if tiny < 0.0095 => 4,
         small if small < 0.0995 => 3,
         small if small < 9.995 => 2,
         medium if medium < 99.95 => 1,
@@ -49,8 +52,10 @@ mod tests {
 
     #[test]
     fn numbers_have_about_three_digits() {
-        let texts = [0.0123, 1.234, 9.996, 12.34, 99.96, 1234.5, 1_234_567.8, -4321.0, f64::INFINITY].map(number);
-        assert_eq!(texts, ["0.012", "1.23", "10.0", "12.3", "100", "1,234", "1,234,568", "-4,321", "inf"]);
+        let texts = [0.000_438, 0.001_26, 0.0123, 0.0, 1.234, 9.996, 12.34, 99.96].map(number);
+        assert_eq!(texts, ["0.00044", "0.0013", "0.012", "0", "1.23", "10.0", "12.3", "100"]);
+        let texts = [1234.5, 1_234_567.8, -4321.0, f64::INFINITY].map(number);
+        assert_eq!(texts, ["1,234", "1,234,568", "-4,321", "inf"]);
     }
 
     #[test]

@@ -50,6 +50,7 @@ mod machine;
 mod measured;
 mod options;
 mod peer;
+mod picture;
 mod process;
 pub mod random;
 mod report;

@@ -87,6 +87,21 @@ impl Group {
             Self::Build => "Build",
         }
     }
+
+    /// What its rows measure, in a few words.
+    pub(crate) fn about(self) -> &'static str {
+        match self {
+            Self::Tasks => "spawn, join, yield, compute",
+            Self::Timers => "timeouts and sleeps",
+            Self::Wakes => "by tasks and threads",
+            Self::Stalls => "while a task blocks a worker",
+            Self::Fairness => "beside busy tasks",
+            Self::Sockets => "TCP, HTTP, QUIC",
+            Self::Files => "reads of a cached file",
+            Self::Memory => "of tasks and connections",
+            Self::Build => "time and size",
+        }
+    }
 }
 
 /// One of the values that a sample of a row gives; a line of the table.

@@ -1,53 +1,56 @@
 //! The chart of a lottery: for each figure and flavour the ratios of all seeds, sorted, on a logarithmic scale. Pure.
 //!
-//! A curve that lies below the line of 1 over its whole width says that mini is ahead in every seed. The grey curve is
-//! mini by itself: what lies within its range is noise. Figures of which more is better are inverted.
-
-use std::fmt::Write;
+//! A curve below the line of 1 over its whole width shows that mini is ahead in every seed. The third curve is mini by
+//! itself: ratios within its range are noise. Figures of which more is better are inverted.
 
 use super::outcome::FIGURES;
 use super::round::FLAVOURS;
 use super::spread::{Spread, cost};
-use crate::chart::{GRID, begin, label};
+use crate::picture::{Anchor, Picture, power_of_two, width_of};
 
 /// Pixels of a panel and of the room between panels.
 const WIDTH: f64 = 400.0;
 const HEIGHT: f64 = 130.0;
-const LEFT: f64 = 60.0;
-const TOP: f64 = 84.0;
-const APART: f64 = 60.0;
+const LEFT: f64 = 48.0;
+const TOP: f64 = 100.0;
+const APART: (f64, f64) = (84.0, 62.0);
 
-/// The ratios at the edges are 1/16 and 16; what lies beyond is drawn there.
-const POWERS: f64 = 4.0;
+/// The ratios at the edges are 1/16 and 16. Others are drawn at the edges.
+const POWERS: i32 = 4;
 
-const ORDINARY: &str = "#2f9e58";
-const OVERLOAD: &str = "#d1603d";
+/// Classes of the curves, with a legend.
+const USUAL: (&str, &str) = ("usual", "load up to 90 %");
+const OVERLOAD: (&str, &str) = ("overload", "overload");
+const NOISE: (&str, &str) = ("noise", "mini by itself, which is noise");
 
 /// The chart; [`CHART`](super::report::CHART) is its file.
 pub(super) fn svg(spreads: &[Spread]) -> String {
-    let height = TOP + FIGURES.len() as f64 * (HEIGHT + APART);
-    let mut text = begin(LEFT + FLAVOURS.len() as f64 * (WIDTH + APART), height);
-    let title = "What mini needs, by what the best of the others needs, seed by seed, sorted: less is better";
-    let _ = writeln!(text, "{}", label(8.0, 16.0, "start", true, title));
-    let note =
-        "Below 1 mini is better. Green: load up to 90 %. Orange: overload. Grey: mini by itself, which is noise.";
-    let _ = writeln!(text, "{}", label(8.0, 34.0, "start", false, note));
-    for (figure, described) in FIGURES.iter().enumerate() {
+    let mut picture = Picture::default();
+    let title = "What mini needs, as a multiple of what the best other runtime needs: below 1 mini is better";
+    picture.label((8.0, 16.0), Anchor::Start, "bold", title);
+    let note = "The seeds of each panel are in the order of their ratios. ct: one thread. mt: two workers.";
+    picture.label((8.0, 34.0), Anchor::Start, "soft", note);
+    let mut x = 8.0;
+    for (class, words) in [USUAL, OVERLOAD, NOISE] {
+        picture.path(&format!("curve {class}"), &format!("M{x:.1} 54h28"));
+        picture.label((x + 34.0, 54.0), Anchor::Start, "soft", words);
+        x += width_of([words].into_iter()) + 58.0;
+    }
+    for (row, figure) in FIGURES.iter().enumerate() {
         for (column, (_, flavour, _)) in FLAVOURS.into_iter().enumerate() {
-            let panel = Panel { x: LEFT + column as f64 * (WIDTH + APART), y: TOP + figure as f64 * (HEIGHT + APART) };
-            panel.frame(&mut text, &format!("{}, {flavour}", described.suffix));
-            let mine = spreads.iter().filter(|spread| spread.figure == figure && spread.flavour == flavour);
-            let costs =
-                |ratios: &[(f64, u64)]| ratios.iter().map(|(ratio, _)| cost(figure, *ratio)).collect::<Vec<_>>();
-            let noise: Vec<_> = mine.clone().flat_map(|spread| costs(&spread.noise)).collect();
-            panel.curve(&mut text, noise, GRID);
-            for spread in mine {
-                panel.curve(&mut text, costs(&spread.ratios), if spread.is_overload { OVERLOAD } else { ORDINARY });
-            }
+            let (x, y) = (LEFT + column as f64 * (WIDTH + APART.0), TOP + row as f64 * (HEIGHT + APART.1));
+            let mine: Vec<_> = spreads.iter().filter(|one| one.figure == row && one.flavour == flavour).collect();
+            let costs = |ratios: &[(f64, u64)]| ratios.iter().map(|(ratio, _)| cost(row, *ratio)).collect::<Vec<_>>();
+            let noise = mine.iter().flat_map(|spread| costs(&spread.noise)).collect();
+            let mut curves = vec![(NOISE, noise)];
+            curves.extend(
+                mine.iter().map(|spread| (if spread.is_overload { OVERLOAD } else { USUAL }, costs(&spread.ratios))),
+            );
+            Panel { x, y }.draw(&mut picture, &format!("{}, {flavour}", figure.suffix), curves);
         }
     }
-    text.push_str("</svg>\n");
-    text
+    let columns = FLAVOURS.len() as f64 * (WIDTH + APART.0) - APART.0;
+    picture.finish(LEFT + columns + LEFT, TOP + FIGURES.len() as f64 * (HEIGHT + APART.1) - APART.1 + 32.0)
 }
 
 /// The place of one figure of one flavour.
@@ -58,37 +61,52 @@ struct Panel {
 
 impl Panel {
     fn height_of(&self, cost: f64) -> f64 {
-        let power = cost.log2().clamp(-POWERS, POWERS);
-        self.y + HEIGHT * (POWERS - power) / (2.0 * POWERS)
+        let most = f64::from(POWERS);
+        self.y + HEIGHT * (most - cost.log2().clamp(-most, most)) / (2.0 * most)
     }
 
-    fn frame(&self, text: &mut String, title: &str) {
-        let _ = writeln!(text, "{}", label(self.x, self.y - 12.0, "start", true, title));
-        for power in [-4, -2, 0, 2, 4] {
-            let y = self.height_of(2f64.powi(power));
-            let (width, opacity) = if power == 0 { (2, 1.0) } else { (1, 0.25) };
-            let _ = writeln!(
-                text,
-                r#"<path d="M{:.1} {y:.1}h{WIDTH}" stroke="{GRID}" stroke-width="{width}" opacity="{opacity}"/>"#,
-                self.x
-            );
-            let name = if power < 0 { format!("1/{}", 1 << -power) } else { (1 << power).to_string() };
-            let _ = writeln!(text, "{}", label(self.x - 8.0, y, "end", false, &name));
+    fn draw(&self, picture: &mut Picture, title: &str, curves: Vec<((&str, &str), Vec<f64>)>) {
+        picture.label((self.x, self.y - 16.0), Anchor::Start, "bold", title);
+        for power in (-POWERS..=POWERS).step_by(2) {
+            let (y, number) = (self.height_of(2f64.powi(power)), power_of_two(power));
+            picture.path(if power == 0 { "one" } else { "grid" }, &format!("M{:.1} {y:.1}h{WIDTH}", self.x));
+            picture.label((self.x - 8.0, y), Anchor::End, "soft", &number);
+            picture.label((self.x + WIDTH + 8.0, y), Anchor::Start, "soft", &number);
+        }
+        for (share, anchor, words) in [
+            (0.0, Anchor::Start, "best seed"),
+            (0.5, Anchor::Middle, "half of the seeds"),
+            (1.0, Anchor::End, "worst seed"),
+        ] {
+            picture.label((self.x + share * WIDTH, self.y + HEIGHT + 12.0), anchor, "soft", words);
+        }
+        let costs = || curves.iter().flat_map(|(_, costs)| costs);
+        let over = costs().filter(|cost| cost.log2() > f64::from(POWERS)).count();
+        let under = costs().filter(|cost| cost.log2() < f64::from(-POWERS)).count();
+        let cut: Vec<_> = [(over, "above", POWERS), (under, "below", -POWERS)]
+            .into_iter()
+            .filter(|(number, ..)| *number > 0)
+            .map(|(number, side, power)| format!("{number} {side} {}", power_of_two(power)))
+            .collect();
+        if !cut.is_empty() {
+            let words = format!("cut off: {}", cut.join(", "));
+            picture.label((self.x + WIDTH, self.y - 16.0), Anchor::End, "soft", &words);
+        }
+        for ((class, _), costs) in curves {
+            self.curve(picture, class, costs);
         }
     }
 
-    fn curve(&self, text: &mut String, mut costs: Vec<f64>, colour: &str) {
+    fn curve(&self, picture: &mut Picture, class: &str, mut costs: Vec<f64>) {
         costs.sort_by(f64::total_cmp);
         let width = WIDTH / costs.len().max(1) as f64;
         let point = |(index, cost): (usize, &f64)| {
-            format!("{:.1},{:.1}", self.x + (index as f64 + 0.5) * width, self.height_of(*cost))
+            format!("{:.1} {:.1}", self.x + (index as f64 + 0.5) * width, self.height_of(*cost))
         };
         let points: Vec<_> = costs.iter().enumerate().map(point).collect();
-        let _ = writeln!(
-            text,
-            r#"<polyline points="{}" fill="none" stroke="{colour}" stroke-width="2"/>"#,
-            points.join(" ")
-        );
+        if !points.is_empty() {
+            picture.path(&format!("curve {class}"), &format!("M{}", points.join(" ")));
+        }
     }
 }
 
@@ -98,16 +116,19 @@ mod tests {
 
     #[test]
     fn every_figure_has_its_curves_and_what_is_better_lies_lower() {
-        let spread = |figure, is_overload| Spread {
+        let spread = |figure, is_overload, best| Spread {
             figure,
             flavour: "ct",
             is_overload,
-            ratios: vec![(0.5, 1), (2.0, 2)],
+            ratios: vec![(best, 1), (2.0, 2)],
             noise: vec![(1.0, 1)],
         };
-        let text = svg(&[spread(0, false), spread(0, true), spread(3, false)]);
-        assert_eq!(text.matches("<polyline").count(), FIGURES.len() * FLAVOURS.len() + 3);
-        assert_eq!((text.matches(ORDINARY).count(), text.matches(OVERLOAD).count()), (2, 1));
+        let text = svg(&[spread(0, false, 0.5), spread(0, true, 0.5), spread(3, false, 0.01)]);
+        // One of each in the legend.
+        let number = |class: &str| text.matches(&format!("curve {class}")).count();
+        assert_eq!((number("usual"), number("overload"), number("noise")), (3, 2, 3));
+        assert_eq!(text.matches(">best seed<").count(), FIGURES.len() * FLAVOURS.len());
+        assert_eq!((text.matches("cut off").count(), text.matches("cut off: 1 above 16<").count()), (1, 1));
         let panel = Panel { x: 0.0, y: 0.0 };
         assert!(panel.height_of(0.5) > panel.height_of(2.0));
         assert_eq!((panel.height_of(f64::INFINITY), panel.height_of(0.0)), (0.0, HEIGHT));
