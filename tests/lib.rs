@@ -87,9 +87,14 @@ pub fn on_each_flavour(body: impl Fn(Builder) + Send + Sync + 'static) {
     on_those(flavours(), body);
 }
 
-/// As [`on_each_flavour`], with the flavours that have one worker: there `block_on` runs tasks in a fixed order.
+/// As [`on_each_flavour`], with the flavours that have one worker, which runs tasks in a fixed order.
 pub fn on_single_workers(body: impl Fn(Builder) + Send + Sync + 'static) {
     on_those(flavours().into_iter().take(2).collect(), body);
+}
+
+/// As [`on_each_flavour`], with the flavour in which `block_on` runs all tasks.
+pub fn on_current_thread(body: impl Fn(Builder) + Send + Sync + 'static) {
+    on_those(flavours().into_iter().take(1).collect(), body);
 }
 
 fn on_those(flavours: Vec<(String, Builder)>, body: impl Fn(Builder) + Send + Sync + 'static) {

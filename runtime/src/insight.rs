@@ -107,6 +107,8 @@ pub struct Dump {
     /// If this is a simulation: the time since it began.
     virtual_time: Option<Duration>,
     workers: Vec<Worker>,
+    /// The threads in `block_on` of a multi-threaded runtime, as workers of their own.
+    guests: Vec<Worker>,
     /// What the futures of external threads wait for.
     externals: Vec<Main>,
     /// From which the tasks and the circles are worked out when somebody asks for them.
@@ -363,7 +365,7 @@ impl Dump {
     }
 
     fn mains(&self) -> impl Iterator<Item = &Main> {
-        self.workers.iter().filter_map(|worker| worker.main.as_ref()).chain(&self.externals)
+        self.workers.iter().chain(&self.guests).filter_map(|worker| worker.main.as_ref()).chain(&self.externals)
     }
 
     fn task(&self, id: u64) -> Option<&DumpedTask> {

@@ -116,20 +116,15 @@ impl Runtime {
         &self.handle.shared.config
     }
 
-    /// Runs `future` to its end on the calling thread, which also runs other tasks until then.
+    /// Runs `future` to its end on the calling thread. Several threads may call this at once.
     ///
-    /// The thread works as one of the runtime's workers until then. Several threads may call this at once. After the
-    /// call, the tasks of a multi-threaded runtime keep running; those of a `current_thread` runtime pause until the
-    /// next call. Tasks made by [`spawn_local`](crate::spawn_local) on a thread in `block_on` of a multi-threaded
-    /// runtime end with the call.
+    /// The worker threads of a multi-threaded runtime run its tasks meanwhile, and afterwards. The calling thread runs
+    /// `future` and the tasks that [`spawn_local`](crate::spawn_local) makes there, which end with the call. So no
+    /// other task can delay `future`.
     ///
-    /// `future` stays on this thread, which runs tasks too: while one of them blocks or computes, `future` waits for
-    /// it, whatever the number of workers. Put code that must not wait, such as a loop that accepts connections, in a
-    /// task; [`#[mini::main]`](crate::main) does so with its body. For the same reason, do not hold a lock of `std`
-    /// that tasks take.
-    ///
-    /// In a job of this runtime, or in [`block_in_place`](crate::task::block_in_place), the thread only polls `future`
-    /// if the runtime is multi-threaded: the workers run everything else, and `spawn_local` panics.
+    /// A `current_thread` runtime has no other thread: the calling one runs its tasks too, and they pause until the
+    /// next call. While one of them blocks or computes, `future` waits. Do not hold a lock of `std` that tasks take. If
+    /// another thread runs the tasks already, this one only polls `future`, until it can take over.
     ///
     /// # Examples
     ///
@@ -152,7 +147,7 @@ impl Runtime {
     /// Works until no task is alive and no blocking job is running or queued.
     ///
     /// Tasks that are spawned during the call count too. A future in another thread's `block_on` is not a task and is
-    /// not waited for, but this call does not return while that future keeps its worker busy.
+    /// not waited for.
     ///
     /// The call also ends when all remaining tasks are *lost*: they wait, and no waker of theirs exists any more, so
     /// nothing can ever wake them. These tasks are returned. A task that waits for something that may still come, even

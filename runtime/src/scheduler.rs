@@ -13,6 +13,7 @@ pub(crate) mod driver;
 pub(crate) mod embedder;
 pub(crate) mod end;
 pub(crate) mod fifo;
+mod guests;
 pub(crate) mod idle;
 pub(crate) mod idle_queue;
 pub(crate) mod local_queue;

@@ -5,15 +5,19 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// The decisions of one run.
 #[derive(Debug)]
-pub struct Choices<'a>(Source<'a>);
+pub struct Choices(Source);
 
 #[derive(Debug)]
-enum Source<'a> {
-    Seed { state: u64, steps: u32 },
-    Bytes(&'a [u8]),
+enum Source {
+    Seed {
+        state: u64,
+        steps: u32,
+    },
+    /// What is left of them, the next one last.
+    Bytes(Vec<u8>),
 }
 
-impl<'a> Choices<'a> {
+impl Choices {
     /// Those that follow from `seed`, for a run of `steps` steps.
     ///
     /// # Examples
@@ -37,8 +41,8 @@ impl<'a> Choices<'a> {
     /// assert_eq!(choices.below(1000), 0x201);
     /// assert!(!choices.step());
     /// ```
-    pub fn from_bytes(bytes: &'a [u8]) -> Self {
-        Self(Source::Bytes(bytes))
+    pub fn from_bytes(bytes: &[u8]) -> Self {
+        Self(Source::Bytes(bytes.iter().rev().copied().collect()))
     }
 
     /// Whether there is one more step to take.
@@ -59,9 +63,8 @@ impl<'a> Choices<'a> {
             Source::Seed { state, .. } => next(state) % end,
             Source::Bytes(bytes) => {
                 let wanted = (64 - (end - 1).leading_zeros()).div_ceil(8) as usize;
-                let (taken, rest) = bytes.split_at(wanted.min(bytes.len()));
-                *bytes = rest;
-                taken.iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte)) % end
+                let taken = bytes.split_off(bytes.len().saturating_sub(wanted));
+                taken.iter().fold(0, |number, &byte| number << 8 | u64::from(byte)) % end
             }
         }
     }
@@ -94,7 +97,7 @@ const STEPS: u32 = 200;
 /// # Panics
 ///
 /// If a run does; the seed is printed.
-pub fn try_seeds(count: u64, model: fn(&mut Choices<'_>)) -> u64 {
+pub fn try_seeds(count: u64, model: fn(&mut Choices)) -> u64 {
     let number = |name| std::env::var(name).ok().map(|text: String| text.parse::<u64>().expect("a number"));
     if let Some(seed) = number("MINI_FUZZ_SEED") {
         try_seed(seed, model);
@@ -114,7 +117,7 @@ pub fn try_seeds(count: u64, model: fn(&mut Choices<'_>)) -> u64 {
     runs
 }
 
-fn try_seed(seed: u64, model: fn(&mut Choices<'_>)) {
+fn try_seed(seed: u64, model: fn(&mut Choices)) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(|| model(&mut Choices::seeded(seed, STEPS)))) {
         eprintln!("MINI_FUZZ_SEED={seed} repeats this run");
         resume_unwind(payload);

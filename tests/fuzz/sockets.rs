@@ -82,7 +82,7 @@ struct Model {
 /// # Panics
 ///
 /// If the sockets do something else.
-pub fn run(choices: &mut Choices<'_>) {
+pub fn run(choices: &mut Choices) {
     let mut model = Model {
         reactors: [(); 2].map(|()| Reactor::new().expect("a reactor")),
         blocking: Arc::new(|_| unreachable!("nothing here blocks")),
@@ -99,7 +99,7 @@ pub fn run(choices: &mut Choices<'_>) {
 }
 
 impl Model {
-    fn act(&mut self, choices: &mut Choices<'_>) {
+    fn act(&mut self, choices: &mut Choices) {
         let reactor = choices.below(2) as usize;
         let _entered = enter(&self.reactors[reactor], &self.blocking, NO_DELAY);
         let (pair, end) = (choices.below(PAIRS as u64) as usize, choices.below(2) as usize);
@@ -127,7 +127,7 @@ impl Model {
     }
 
     /// What is written without waiting.
-    fn write(&mut self, choices: &mut Choices<'_>, pair: usize, end: usize) {
+    fn write(&mut self, choices: &mut Choices, pair: usize, end: usize) {
         let data = self.data(1 + choices.below(2000) as usize);
         self.write_now(pair, end, &data);
     }
@@ -156,7 +156,7 @@ impl Model {
     }
 
     /// What is read without waiting.
-    fn read(&mut self, choices: &mut Choices<'_>, pair: usize, end: usize) {
+    fn read(&mut self, choices: &mut Choices, pair: usize, end: usize) {
         let most = 1 + choices.below(3000) as usize;
         self.read_now(pair, end, most);
     }
@@ -179,7 +179,7 @@ impl Model {
         }
     }
 
-    fn fill_or_drain(&mut self, choices: &mut Choices<'_>, pair: usize, end: usize) {
+    fn fill_or_drain(&mut self, choices: &mut Choices, pair: usize, end: usize) {
         if choices.one_in(2) {
             while self.read_now(pair, end, 1 << 16) {}
         } else {
@@ -188,7 +188,7 @@ impl Model {
         }
     }
 
-    fn start(&mut self, choices: &mut Choices<'_>, pair: usize, end: usize) {
+    fn start(&mut self, choices: &mut Choices, pair: usize, end: usize) {
         let Some(it) = self.pairs[pair].as_ref().unwrap().ends[end].clone() else { return };
         if self.waits.len() == WAITS {
             return;
@@ -209,7 +209,7 @@ impl Model {
         self.poll_at(self.waits.len() - 1);
     }
 
-    fn poll(&mut self, choices: &mut Choices<'_>) {
+    fn poll(&mut self, choices: &mut Choices) {
         let Some(at) = choices.place(self.waits.len()) else { return };
         if choices.one_in(2) {
             // The waker changes, as that of a future that moves to another task does.
@@ -304,7 +304,7 @@ impl Model {
 
     /// One end is dropped, with the waits on it. If the other end is gone too, the pair is gone, and its numbers are
     /// free.
-    fn close(&mut self, choices: &mut Choices<'_>, pair: usize, end: usize) {
+    fn close(&mut self, choices: &mut Choices, pair: usize, end: usize) {
         while let Some(at) = self.waits.iter().position(|wait| (wait.pair, wait.end) == (pair, end)) {
             self.drop_wait(at);
         }
@@ -323,7 +323,7 @@ impl Model {
     }
 
     /// A runtime ends; its sockets go on in others, once they are polled there.
-    fn end_reactor(&mut self, choices: &mut Choices<'_>, reactor: usize) {
+    fn end_reactor(&mut self, choices: &mut Choices, reactor: usize) {
         self.reactors[reactor].shutdown();
         let fresh = Reactor::new().expect("a reactor");
         let old = std::mem::replace(&mut self.reactors[reactor], fresh);
@@ -384,7 +384,7 @@ impl Line {
     }
 }
 
-fn open(choices: &mut Choices<'_>) -> Pair {
+fn open(choices: &mut Choices) -> Pair {
     let ends = match choices.below(4) {
         0 | 1 => {
             let (a, b) = UnixStream::pair().expect("a pair");

@@ -1,7 +1,7 @@
 //! Lives of tasks on a runtime with one worker, beside a model that knows what must happen to each.
 //!
-//! A future given to `block_on` makes the choices: it spawns, wakes, aborts, polls and drops handles, itself or by a
-//! second thread, for which it waits. Tasks run only when it yields, so between two of its steps nothing moves, and the
+//! A future on the worker makes the choices: it spawns, wakes, aborts, polls and drops handles, itself or by a second
+//! thread, for which it waits. Tasks run only when it yields, so between two of its steps nothing moves, and the
 //! model is exact; except that an owned task woken from both threads may hear of that once or twice. On a
 //! `current_thread` runtime the tasks are owned, on a `multi_thread` one shared. The end comes at any point, with wakes
 //! on their way or not.
@@ -11,6 +11,7 @@
 //! that lives as long as the runtime.
 
 use std::mem::take;
+use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Poll, Waker};
@@ -40,8 +41,8 @@ struct Elsewhere {
     thread: Option<thread::JoinHandle<()>>,
 }
 
-struct Model<'a, 'b> {
-    choices: &'a mut Choices<'b>,
+struct Model {
+    choices: Choices,
     runtime: Handle,
     is_multi: bool,
     elsewhere: Elsewhere,
@@ -57,7 +58,7 @@ struct Model<'a, 'b> {
 /// # Panics
 ///
 /// If the tasks do something else.
-pub fn run(choices: &mut Choices<'_>) {
+pub fn run(choices: &mut Choices) {
     let panics = Arc::new(AtomicUsize::new(0));
     let is_multi = choices.one_in(2);
     let mut builder = if is_multi { Builder::new_multi_thread() } else { Builder::new_current_thread() };
@@ -68,7 +69,7 @@ pub fn run(choices: &mut Choices<'_>) {
     let handle = runtime.handle().clone();
     let elsewhere = Elsewhere::new();
     let mut model = Model {
-        choices,
+        choices: std::mem::replace(choices, Choices::seeded(0, 0)),
         runtime: handle,
         is_multi,
         elsewhere,
@@ -76,8 +77,17 @@ pub fn run(choices: &mut Choices<'_>) {
         panics: Arc::clone(&panics),
         told: 0,
     };
-    runtime.block_on(model.live());
+    let lives = async move {
+        model.live().await;
+        model
+    };
+    // On the worker that runs the tasks, so that none runs beside it.
+    let mut model = match is_multi {
+        true => runtime.block_on(runtime.spawn(lives)).unwrap_or_else(|error| resume_unwind(error.into_panic())),
+        false => runtime.block_on(lives),
+    };
     model.end(runtime);
+    *choices = std::mem::replace(&mut model.choices, Choices::seeded(0, 0));
     drop(model);
     let begin = Instant::now();
     while Arc::strong_count(&panics) > 1 {
@@ -87,7 +97,7 @@ pub fn run(choices: &mut Choices<'_>) {
     }
 }
 
-impl Model<'_, '_> {
+impl Model {
     async fn live(&mut self) {
         while self.choices.step() {
             match self.choices.below(24) {

@@ -70,7 +70,7 @@ struct Model {
 /// # Panics
 ///
 /// If the timers do something else.
-pub fn run(choices: &mut Choices<'_>) {
+pub fn run(choices: &mut Choices) {
     let clock = Clock::pausable(true);
     let drivers = [(); 2].map(|()| Timers::new(clock.clone(), Waker::noop().clone()));
     let mut model = Model { clock, drivers, sleeps: Vec::new(), now: 0, wakers: 0, log: Log::default() };
@@ -82,7 +82,7 @@ pub fn run(choices: &mut Choices<'_>) {
 }
 
 impl Model {
-    fn act(&mut self, choices: &mut Choices<'_>) {
+    fn act(&mut self, choices: &mut Choices) {
         let driver = choices.below(2) as usize;
         match choices.below(16) {
             0..=2 => self.add(choices, driver),
@@ -100,7 +100,7 @@ impl Model {
         }
     }
 
-    fn add(&mut self, choices: &mut Choices<'_>, driver: usize) {
+    fn add(&mut self, choices: &mut Choices, driver: usize) {
         let deadline = self.deadline(choices);
         let _entered = enter(&self.drivers[driver]);
         let sleep = match deadline > self.now && choices.one_in(2) {
@@ -116,7 +116,7 @@ impl Model {
         }
     }
 
-    fn poll(&mut self, choices: &mut Choices<'_>, driver: usize) {
+    fn poll(&mut self, choices: &mut Choices, driver: usize) {
         if let Some(at) = choices.place(self.sleeps.len()) {
             self.poll_at(at, driver);
         }
@@ -141,7 +141,7 @@ impl Model {
         self.nobody_is_woken();
     }
 
-    fn reset(&mut self, choices: &mut Choices<'_>) {
+    fn reset(&mut self, choices: &mut Choices) {
         let deadline = self.deadline(choices);
         let Some(at) = choices.place(self.sleeps.len()) else { return };
         let known = &mut self.sleeps[at];
@@ -154,7 +154,7 @@ impl Model {
         self.nobody_is_woken();
     }
 
-    fn advance(&mut self, choices: &mut Choices<'_>, driver: usize) {
+    fn advance(&mut self, choices: &mut Choices, driver: usize) {
         let first = self.first(driver).unwrap_or(self.now).min(LIFE);
         let target = match choices.below(8) {
             0 => self.now + 1,
@@ -203,7 +203,7 @@ impl Model {
         self.turn(driver);
     }
 
-    fn park(&mut self, choices: &mut Choices<'_>, driver: usize) {
+    fn park(&mut self, choices: &mut Choices, driver: usize) {
         let is_due = self.first(driver).is_some_and(|first| first <= self.now);
         let park = self.drivers[driver].prepare_park();
         assert!(if is_due { park == Park::Ready } else { park != Park::Until(Duration::ZERO) }, "{park:?}");
@@ -216,7 +216,7 @@ impl Model {
     }
 
     /// The timers end, waiting sleeps learn of it, and new timers take their place.
-    fn close(&mut self, choices: &mut Choices<'_>, driver: usize) {
+    fn close(&mut self, choices: &mut Choices, driver: usize) {
         if choices.one_in(2) {
             self.drivers[driver].shutdown();
             assert!(self.drivers[driver].is_empty());
@@ -269,7 +269,7 @@ impl Model {
     }
 
     /// A deadline near a border of the wheel, seen from now.
-    fn deadline(&self, choices: &mut Choices<'_>) -> u64 {
+    fn deadline(&self, choices: &mut Choices) -> u64 {
         let now = self.now;
         let nudge = choices.below(3);
         let near = |base: u64, more: u64| base.saturating_add(more).saturating_add(nudge).saturating_sub(1);

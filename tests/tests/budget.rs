@@ -27,7 +27,7 @@ async fn spend(rounds: usize) {
 fn a_task_that_spends_its_budget_lets_others_run() {
     on_single_workers(|builder| {
         builder.build().unwrap().block_on(async {
-            let other = mini::spawn(async {});
+            let other = mini::spawn_local(async {});
             spend(130).await; // a coin decides about the 129th
             assert!(other.is_finished());
         });
@@ -42,7 +42,7 @@ fn a_task_that_awaits_what_has_ended_lets_others_run() {
             while !ended.iter().all(|task| task.is_finished()) {
                 yield_now().await;
             }
-            let other = mini::spawn(async {});
+            let other = mini::spawn_local(async {});
             for task in ended {
                 task.await.unwrap();
             }
@@ -50,7 +50,7 @@ fn a_task_that_awaits_what_has_ended_lets_others_run() {
 
             let shared = mini::spawn(async {}).shared();
             shared.clone().await.unwrap();
-            let (other, mut rounds) = (mini::spawn(async {}), 0);
+            let (other, mut rounds) = (mini::spawn_local(async {}), 0);
             while !other.is_finished() && rounds < 10_000 {
                 shared.clone().await.unwrap();
                 rounds += 1;
@@ -62,7 +62,7 @@ fn a_task_that_awaits_what_has_ended_lets_others_run() {
                 while !ended.iter().all(|child| child.is_finished()) {
                     yield_now().await;
                 }
-                let other = mini::spawn(async {});
+                let other = mini::spawn_local(async {});
                 for child in ended {
                     child.await;
                 }
@@ -78,7 +78,7 @@ fn a_task_that_awaits_what_has_ended_lets_others_run() {
 fn of_two_that_are_always_ready_none_goes_on_when_the_budget_is_spent() {
     on_single_workers(|builder| {
         builder.build().unwrap().block_on(async {
-            let other = mini::spawn(async {});
+            let other = mini::spawn_local(async {});
             let mut rounds = 0;
             while !other.is_finished() && rounds < 10_000 {
                 let (mut first, mut second) = (consume_budget(), consume_budget());
@@ -282,7 +282,7 @@ fn outside_of_tasks_nothing_that_is_ready_is_refused() {
 fn futures_that_a_task_polls_in_a_set_have_its_budget() {
     on_single_workers(|builder| {
         builder.build().unwrap().block_on(async {
-            let other = mini::spawn(async {});
+            let other = mini::spawn_local(async {});
             let rounds = Cell::new(0);
             let is_over = || other.is_finished() || rounds.get() > 100_000;
             let flood = async || {
@@ -308,7 +308,7 @@ fn futures_that_a_task_polls_in_a_set_have_its_budget() {
 fn a_set_whose_children_are_replaced_has_the_budget_of_its_task() {
     on_single_workers(|builder| {
         builder.build().unwrap().block_on(async {
-            let other = mini::spawn(async {});
+            let other = mini::spawn_local(async {});
             let mut set = FuturesUnordered::<Pin<Box<dyn Future<Output = ()>>>>::new();
             set.push(Box::pin(std::future::pending()));
             let mut rounds = 0;

@@ -8,7 +8,7 @@ use std::thread;
 
 use mini::task::{AbortHandle, JoinHandle, yield_now};
 use mini_tests::{
-    Counts, LIMIT, OnDrop, counted, multi_thread, never, on_each_flavour, on_single_workers, oneshot, poll_with,
+    Counts, LIMIT, OnDrop, counted, multi_thread, never, on_current_thread, on_each_flavour, oneshot, poll_with,
     text_of, until, within,
 };
 
@@ -32,7 +32,7 @@ fn abort_drops_an_idle_task_without_a_poll() {
 
 #[test]
 fn abort_drops_a_queued_task_without_a_poll() {
-    on_single_workers(|builder| {
+    on_current_thread(|builder| {
         let runtime = builder.build().unwrap();
         let (shared, local, woken) = (Counts::new(), Counts::new(), Counts::new());
         runtime.block_on(async {

@@ -13,8 +13,8 @@ use mini::runtime::{Builder, RuntimeFlavor};
 use mini::task::yield_now;
 use mini::time::{Duration, sleep};
 use mini_tests::{
-    Counts, LIMIT, OnDrop, counted, multi_thread, on_each_flavour, on_single_workers, oneshot, spin_until, until,
-    within,
+    Counts, LIMIT, OnDrop, counted, multi_thread, on_current_thread, on_each_flavour, on_single_workers, oneshot,
+    spin_until, until, within,
 };
 
 /// Yields until the returned guard is dropped.
@@ -32,7 +32,7 @@ fn compute(time: Duration) {
 /// Two microseconds each: after fifty turns every one of them has run for long.
 #[test]
 fn yielding_tasks_take_turns() {
-    on_single_workers(|builder| {
+    on_current_thread(|builder| {
         let order = Arc::new(Mutex::new(Vec::new()));
         let seen = order.clone();
         builder.build().unwrap().block_on(async move {

@@ -1,6 +1,7 @@
 //! Programs with a grace: what ends them, how, and with which exit code. Each runs in a process of its own.
 
 use std::future::pending;
+use std::panic::catch_unwind;
 use std::process::{ExitCode, Output};
 use std::rc::Rc;
 use std::sync::{Condvar, Mutex};
@@ -8,7 +9,7 @@ use std::sync::{Condvar, Mutex};
 use mini::task::{Group, Reason, yield_now};
 use mini::time::Duration;
 use mini_tests::child_support::own_test;
-use mini_tests::{in_child, line_of};
+use mini_tests::{in_child, line_of, text_of};
 use rustix::process::{Signal, getpid, kill_process};
 
 fn ask(signal: Signal) {
@@ -183,8 +184,8 @@ fn a_panic_of_the_body_passes_through_after_the_groups_have_ended() {
         }
     }
     in_child("a_panic_of_the_body_passes_through_after_the_groups_have_ended", || {
-        let caught = mini_tests::caught(program::main);
-        assert_eq!((caught.message.as_str(), *program::HAS_ENDED.lock().unwrap()), ("the body of the test", true));
+        let payload = catch_unwind(program::main).unwrap_err();
+        assert_eq!((text_of(&*payload), *program::HAS_ENDED.lock().unwrap()), ("the body of the test", true));
     });
 }
 
@@ -202,7 +203,7 @@ fn a_panic_of_the_body_passes_through_also_if_something_is_cut_off() {
     }
     let name = "a_panic_of_the_body_passes_through_also_if_something_is_cut_off";
     let Some(stderr) = in_child(name, || {
-        assert_eq!(mini_tests::caught(program::main).message, "the body of the test");
+        assert_eq!(text_of(&*catch_unwind(program::main).unwrap_err()), "the body of the test");
     }) else {
         return;
     };

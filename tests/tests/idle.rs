@@ -15,13 +15,13 @@ use mini::runtime::Builder;
 use mini::task::{idle, yield_now};
 use mini::time::{Duration, Instant, sleep, timeout};
 use mini_tests::{
-    Counts, LIMIT, block_on_elsewhere, counted, multi_thread, on_each_flavour, on_single_workers, oneshot, poll_with,
-    until, within,
+    Counts, LIMIT, block_on_elsewhere, counted, multi_thread, on_current_thread, on_each_flavour, on_single_workers,
+    oneshot, poll_with, until, within,
 };
 
 #[test]
 fn it_comes_after_all_tasks_that_are_ready() {
-    on_single_workers(|builder| {
+    on_current_thread(|builder| {
         builder.build().unwrap().block_on(async {
             let left = Arc::new(AtomicUsize::new(50));
             for i in 0..50 {
@@ -101,7 +101,7 @@ fn those_who_wait_are_released_one_at_a_time() {
 
 #[test]
 fn events_that_have_happened_come_first() {
-    on_single_workers(|builder| {
+    on_current_thread(|builder| {
         builder.build().unwrap().block_on(async {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             let mut client = StdStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -163,7 +163,7 @@ fn a_place_in_the_line_is_given_up() {
                     Poll::Pending => Poll::<()>::Pending,
                 }
             }));
-            if format!("{:?}", mini::runtime::Handle::current()).contains("workers: 1") {
+            if mini::runtime::Handle::current().runtime_flavor() == mini::runtime::RuntimeFlavor::CurrentThread {
                 until(|| counts.polls() == 1).await;
                 assert!(task.cancel().await.unwrap_err().is_cancelled());
             } else {
@@ -336,7 +336,7 @@ fn a_runtime_that_ends_drops_those_who_wait() {
 
 #[test]
 fn debug_shows_who_waits_and_where() {
-    on_single_workers(|builder| {
+    on_current_thread(|builder| {
         builder.build().unwrap().block_on(async {
             let line = line!() + 1;
             let task = mini::spawn(idle());
@@ -345,5 +345,15 @@ fn debug_shows_who_waits_and_where() {
             assert!(text.contains(&format!("Idle worker at {}:{line}:", file!())), "{text}");
             assert!(format!("{:?}", idle()).contains(file!()));
         });
+    });
+}
+
+#[test]
+fn one_that_was_polled_in_block_on_completes_in_a_task() {
+    within(LIMIT, || {
+        let runtime = Builder::new_multi_thread().worker_threads(1).build().unwrap();
+        let mut idle = idle();
+        runtime.block_on(async { assert!(poll_with(&mut idle, &Counts::new()).is_pending()) });
+        runtime.block_on(runtime.spawn(idle)).unwrap();
     });
 }

@@ -4,40 +4,29 @@ use std::error::Error;
 use std::panic::catch_unwind;
 use std::process::ExitCode;
 use std::rc::Rc;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::OnceLock;
 use std::thread::{self, ThreadId};
 
 use mini::task::{try_id, try_name, yield_now};
-use mini_tests::{LIMIT, in_child, spin_until, within};
+use mini_tests::{LIMIT, in_child, within};
 
 fn here() -> ThreadId {
     thread::current().id()
 }
 
 #[test]
-fn the_body_goes_on_while_a_task_blocks_the_thread_that_called() {
-    static CALLER: Mutex<Option<ThreadId>> = Mutex::new(None);
-    static IS_BLOCKED: AtomicBool = AtomicBool::new(false);
-    static MAY_GO: AtomicBool = AtomicBool::new(false);
+fn no_task_runs_on_the_thread_that_called() {
+    static CALLER: OnceLock<ThreadId> = OnceLock::new();
 
     #[mini::main(worker_threads = 2)]
     async fn serve() {
-        while !IS_BLOCKED.load(SeqCst) {
-            for _ in 0..10 {
-                drop(mini::spawn(async {
-                    if Some(here()) == *CALLER.lock().unwrap() && !IS_BLOCKED.swap(true, SeqCst) {
-                        spin_until(|| MAY_GO.load(SeqCst));
-                    }
-                }));
-            }
-            yield_now().await;
+        assert_ne!(CALLER.get(), Some(&here()));
+        for _ in 0..100 {
+            mini::spawn(async { assert_ne!(CALLER.get(), Some(&here())) }).await.unwrap();
         }
-        yield_now().await;
-        MAY_GO.store(true, SeqCst);
     }
     within(LIMIT, || {
-        *CALLER.lock().unwrap() = Some(here());
+        CALLER.set(here()).unwrap();
         serve();
     });
 }

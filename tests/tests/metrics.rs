@@ -9,8 +9,8 @@ use std::time::Duration;
 use mini::runtime::Handle;
 use mini::task::yield_now;
 use mini_tests::{
-    Counts, LIMIT, caught, counted, multi_thread, never, on_each_flavour, on_single_workers, oneshot, spin_until,
-    until, within,
+    Counts, LIMIT, caught, counted, multi_thread, never, on_current_thread, on_each_flavour, on_single_workers,
+    oneshot, spin_until, until, within,
 };
 
 #[test]
@@ -71,7 +71,7 @@ fn none_of_very_many_tasks_that_nobody_saw_is_alive_after_the_end() {
 
 #[test]
 fn polls_are_counted_exactly() {
-    on_single_workers(|builder| {
+    on_current_thread(|builder| {
         let runtime = builder.build().unwrap();
         let metrics = runtime.metrics();
         runtime.block_on(async {
@@ -115,7 +115,7 @@ fn a_wait_is_a_park() {
 
 #[test]
 fn queues_show_what_waits() {
-    on_single_workers(|builder| {
+    on_current_thread(|builder| {
         let runtime = builder.build().unwrap();
         let metrics = runtime.metrics();
         runtime.block_on(async {
@@ -154,7 +154,7 @@ fn stolen_tasks_are_counted_at_the_thief() {
     within(LIMIT, || {
         let runtime = multi_thread(2).build().unwrap();
         let metrics = runtime.metrics();
-        runtime.block_on(async {
+        let spawns = runtime.spawn(async {
             // Tasks that wait behind this poll, which does not end before another worker has run one of them.
             let (ran, has_run) = mpsc::channel();
             for _ in 0..100 {
@@ -165,6 +165,7 @@ fn stolen_tasks_are_counted_at_the_thief() {
             }
             has_run.recv().unwrap();
         });
+        runtime.block_on(spawns).unwrap();
         assert!(metrics.total_steal_count() >= 1);
         let sum: u64 = (0..2).map(|worker| metrics.worker_steal_count(worker)).sum();
         assert_eq!(sum, metrics.total_steal_count());

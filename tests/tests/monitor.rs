@@ -12,8 +12,8 @@ use std::mem::MaybeUninit;
 use std::net::UdpSocket;
 use std::os::fd::BorrowedFd;
 use std::pin::pin;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::SeqCst};
+use std::sync::{Mutex, OnceLock};
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 use std::{hint, slice, thread};
@@ -36,17 +36,32 @@ mod step {
     pub(super) const OTHER_HAS_LOOKED: u8 = 5;
 }
 
-/// A test, and its threads by name: one looks for events in the place of the other.
+/// A test, and the two threads of its runtime by their names: one looks for events in the place of the other.
 struct Script {
-    other: &'static str,
-    owner: &'static str,
+    others: &'static [&'static str],
+    /// A worker that has a socket.
+    owner: OnceLock<String>,
+    /// What wakes its task.
+    waker: Mutex<Option<Waker>>,
     step: AtomicU8,
 }
 
-static BUSY: Script = Script { other: "held-1", owner: "owner", step: AtomicU8::new(0) };
-static ALONE: Script = Script { other: "alone-monitor", owner: "sole owner", step: AtomicU8::new(0) };
+static BUSY: Script = Script::new(&["held-0", "held-1"]);
+static ALONE: Script = Script::new(&["alone-monitor"]);
 
 impl Script {
+    const fn new(others: &'static [&'static str]) -> Self {
+        Self { others, owner: OnceLock::new(), waker: Mutex::new(None), step: AtomicU8::new(0) }
+    }
+
+    fn is_owner(&self, name: &str) -> bool {
+        self.owner.get().is_some_and(|owner| owner == name)
+    }
+
+    fn is_other(&self, name: &str) -> bool {
+        self.others.contains(&name) && !self.is_owner(name)
+    }
+
     fn is_at(&self, step: u8) -> bool {
         self.step.load(SeqCst) >= step
     }
@@ -71,12 +86,13 @@ impl Script {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn epoll_wait(epoll: i32, list: *mut MaybeUninit<Event>, room: i32, millis: i32) -> i32 {
     let name = thread::current().name().unwrap_or_default().to_owned();
-    let script = [&BUSY, &ALONE].into_iter().find(|script| script.other == name || script.owner == name);
-    let looking = script.filter(|script| name == script.other && millis == 0 && script.make(step::OTHER_LOOKS));
+    let mut scripts = [&BUSY, &ALONE].into_iter();
+    let looking =
+        scripts.clone().find(|script| script.is_other(&name) && millis == 0 && script.make(step::OTHER_LOOKS));
     if let Some(script) = looking {
         script.wait_for(step::RUNG);
     }
-    if let Some(script) = script.filter(|script| name == script.owner && millis != 0 && script.make(step::OWNER_WAITS))
+    if let Some(script) = scripts.find(|script| script.is_owner(&name) && millis != 0 && script.make(step::OWNER_WAITS))
     {
         script.wait_for(step::OTHER_HAS_LOOKED);
     }
@@ -98,37 +114,38 @@ unsafe extern "C" fn epoll_wait(epoll: i32, list: *mut MaybeUninit<Event>, room:
     filled
 }
 
-/// Runs a future that has a socket on the owner. Wakes it from another thread while the owner waits, and a third one
-/// looks. `waits` is called once in between.
-fn wake_while_another_looks(script: &'static Script, runtime: &Runtime, waits: impl Fn() + Sync) {
-    let place = Mutex::new(None::<Waker>);
+/// Runs a task that has a socket on a worker, the owner. Wakes it from another thread while the owner waits, and a third
+/// one looks. `waits` is called once in between.
+fn wake_while_another_looks(script: &'static Script, runtime: &Runtime, waits: impl Fn() + Send + 'static) {
+    let task = move || async move {
+        let socket = udp().await;
+        let mut buf = [0; 8];
+        let mut receive = pin!(socket.recv(&mut buf));
+        assert!(receive.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        script.owner.set(thread::current().name().unwrap().to_owned()).unwrap();
+        let mut is_woken = false;
+        poll_fn(|cx| {
+            if std::mem::replace(&mut is_woken, true) {
+                return Poll::Ready(());
+            }
+            *script.waker.lock().unwrap() = Some(cx.waker().clone());
+            assert!(script.make(step::SOCKET));
+            waits();
+            Poll::Pending
+        })
+        .await;
+    };
     thread::scope(|scope| {
         scope.spawn(|| {
             script.wait_for(step::OWNER_WAITS);
-            place.lock().unwrap().take().unwrap().wake();
+            script.waker.lock().unwrap().take().unwrap().wake();
             assert!(script.make(step::RUNG));
         });
-        let owner = thread::Builder::new().name(script.owner.to_owned());
-        let body = || {
-            runtime.block_on(async {
-                let socket = udp().await;
-                let mut buf = [0; 8];
-                let mut receive = pin!(socket.recv(&mut buf));
-                assert!(receive.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
-                let mut is_woken = false;
-                poll_fn(|cx| {
-                    if std::mem::replace(&mut is_woken, true) {
-                        return Poll::Ready(());
-                    }
-                    *place.lock().unwrap() = Some(cx.waker().clone());
-                    assert!(script.make(step::SOCKET));
-                    waits();
-                    Poll::Pending
-                })
-                .await;
-            })
-        };
-        owner.spawn_scoped(scope, body).unwrap().join().unwrap();
+        let pinned = runtime.spawn(async move {
+            let here = mini::spawn_local(task());
+            here.await
+        });
+        runtime.block_on(pinned).unwrap().unwrap();
     });
 }
 
@@ -139,8 +156,8 @@ fn a_busy_worker_takes_no_bell_away() {
     within(LIMIT, || {
         let runtime = multi_thread(2).thread_name("held").build().unwrap();
         wake_while_another_looks(&BUSY, &runtime, || {
-            // By now the owner has the first core, so the thread of the other core comes for the task.
-            drop(runtime.spawn(until(|| BUSY.is_at(step::OTHER_LOOKS))));
+            // The owner is in this poll, so the other worker comes for the task.
+            drop(mini::spawn(until(|| BUSY.is_at(step::OTHER_LOOKS))));
             BUSY.wait_for(step::OTHER_LOOKS);
         });
     });

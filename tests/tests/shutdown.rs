@@ -352,13 +352,11 @@ async fn program_beside_a_wait_in_place() {
 }
 
 #[test]
-#[ignore = "the thread of block_on also runs shared tasks, and cannot leave one that blocks in place"]
 fn a_program_ends_beside_a_task_that_waits_in_place() {
     within(LIMIT, program_beside_a_wait_in_place);
 }
 
 #[test]
-#[ignore = "the thread of block_on also runs shared tasks, and cannot leave one that blocks in place"]
 fn block_on_returns_beside_a_task_that_waits_in_place() {
     within(LIMIT, || {
         let runtime = multi_thread(2).shutdown_grace(Duration::from_millis(1)).build().unwrap();
@@ -367,7 +365,6 @@ fn block_on_returns_beside_a_task_that_waits_in_place() {
 }
 
 #[test]
-#[ignore = "the thread of block_on also runs shared tasks, and cannot leave one that blocks in place"]
 fn what_the_future_of_block_on_sends_reaches_a_task_that_blocks_in_place() {
     within(LIMIT, || {
         let (send, receive) = mpsc::channel();
@@ -383,7 +380,6 @@ fn what_the_future_of_block_on_sends_reaches_a_task_that_blocks_in_place() {
 }
 
 #[test]
-#[ignore = "timers fail when the last core is closed, and one in block_in_place is not closed before that returns"]
 fn a_wait_in_place_ends_with_its_runtime() {
     within(LIMIT, || {
         let runtime = multi_thread(4).build().unwrap();
@@ -394,21 +390,29 @@ fn a_wait_in_place_ends_with_its_runtime() {
     });
 }
 
-/// A task whose poll goes on when the runtime ends, and waits as `wait` does after it.
+/// Blocks the calling thread until `may_go` is closed.
+fn block(in_place: bool, begun: mpsc::Sender<()>, may_go: mpsc::Receiver<()>) {
+    let blocks = || {
+        begun.send(()).unwrap();
+        may_go.recv().unwrap_err();
+    };
+    if in_place { block_in_place(blocks) } else { blocks() }
+}
+
+/// A task that is in its poll when the runtime ends, or in `block_in_place`, and waits as `wait` does after that.
 fn goes_on<F: Future<Output = ()> + Send + 'static>(wait: impl Fn() -> F + Copy + Send + 'static) {
-    for grace in [None, Some(Duration::from_millis(1))] {
+    for (grace, in_place) in [(None, false), (None, true), (Some(1), false), (Some(1), true)] {
         let (begun, has_begun) = mpsc::channel();
         let (go, may_go) = mpsc::channel::<()>();
         let runtime = multi_thread(2).build().unwrap();
         let task = runtime.spawn(async move {
-            begun.send(()).unwrap();
-            may_go.recv().unwrap_err();
+            block(in_place, begun, may_go);
             wait().await;
         });
         has_begun.recv().unwrap();
         match grace {
             None => runtime.shutdown_background(),
-            Some(grace) => drop(runtime.shutdown_timeout(grace)),
+            Some(millis) => drop(runtime.shutdown_timeout(Duration::from_millis(millis))),
         }
         drop(go);
         let error = mini::block_on(task).unwrap_err();

@@ -12,8 +12,8 @@ use std::thread;
 use mini::task::{Builder, Id, JoinHandle, id, try_id, yield_now};
 use mini::time::Duration;
 use mini_tests::{
-    Counts, LIMIT, OnDrop, Token, counted, multi_thread, never, on_each_flavour, on_single_workers, oneshot, poll_with,
-    until, within,
+    Counts, LIMIT, OnDrop, Token, counted, multi_thread, never, on_current_thread, on_each_flavour, on_single_workers,
+    oneshot, poll_with, until, within,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -342,7 +342,7 @@ fn a_dropped_runtime_drops_its_tasks() {
 
 #[test]
 fn a_dropped_runtime_drops_queued_tasks_without_a_poll() {
-    on_single_workers(|builder| {
+    on_current_thread(|builder| {
         let runtime = builder.build().unwrap();
         let handle = runtime.handle().clone();
         let counts: Vec<_> = (0..300).map(|_| Counts::new()).collect();
@@ -402,7 +402,7 @@ fn only_the_last_joiner_is_woken_and_once() {
 
 #[test]
 fn a_task_does_not_run_before_spawn_returns_and_runs_in_order() {
-    on_single_workers(|builder| {
+    on_current_thread(|builder| {
         let order = Arc::new(Mutex::new(Vec::new()));
         let seen = order.clone();
         builder.build().unwrap().block_on(async move {

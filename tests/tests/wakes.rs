@@ -42,7 +42,7 @@ fn a_wake_of_a_queued_task_does_nothing() {
             Poll::Pending
         });
         runtime.block_on(async {
-            drop(mini::spawn(task));
+            drop(mini::spawn_local(task));
             until(|| counts.polls() == 1).await;
             let waker: Waker = waker.lock().unwrap().take().unwrap();
             for _ in 0..5 {

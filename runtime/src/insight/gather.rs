@@ -39,19 +39,21 @@ impl Shared {
     pub(crate) fn dump(&self) -> Dump {
         let begin = Instant::now();
         let before = lock(&self.dumped).clone(); // it stays for a dump that is made meanwhile
-        let progress: Vec<u64> = self.cores.iter().map(|core| core.counts.progress()).collect();
+        let progress: Vec<u64> = self.all_cores().map(|core| core.counts.progress()).collect();
         let virtual_time = self.virtual_time();
         let mut seen = self.seen(before.as_ref().map(|before| &*before.seen));
         if virtual_time.is_none() {
             self.let_run_on(begin); // in a simulation the program stands still
         }
         let externals = self.externals();
-        let mains = self.cores.iter().filter_map(|core| core.main.get_waiting());
-        seen.look_again_at_circles(&self.cores, mains.chain(externals.iter().map(|main| (main.id, main.wait))));
+        let mains = self.all_cores().filter_map(|core| core.main.get_waiting());
+        seen.look_again_at_circles(self.all_cores(), mains.chain(externals.iter().map(|main| (main.id, main.wait))));
         let hosts = self.hosts_of(seen.tasks().iter().map(|task| task.sight.id.get()));
         let seen = Arc::new(seen);
         let look = Look { shared: self, begin, progress: &progress, before: before.as_deref() };
-        let workers = self.cores.iter().map(|core| look.at_worker(core, !seen.is_whole(core.index()))).collect();
+        let at = |core: &Core| look.at_worker(core, !seen.is_whole(core.index()));
+        let workers = self.cores.iter().map(at).collect();
+        let guests = self.guests().filter(|guest| guest.ownership.is_held()).map(at).collect();
         let since = before.as_ref().map(|before| begin.saturating_duration_since(before.at));
         let AtWork { gauge, running, next } = self.blocking.at_work();
         let ids = running.iter().map(|job| job.id).collect();
@@ -65,6 +67,7 @@ impl Shared {
             up: self.begun_at.elapsed(),
             virtual_time,
             workers,
+            guests,
             externals,
             seen,
             hosts,
@@ -75,7 +78,7 @@ impl Shared {
             queued_jobs: gauge.queued,
             next_job: next,
             jobs,
-            new: self.cores.iter().map(Core::in_inbox).sum(),
+            new: self.all_cores().map(Core::in_inbox).sum(),
             crowds: mini_context::crowds(),
             shortage: shortage(),
             before: since,
@@ -104,13 +107,13 @@ impl Shared {
     /// What the futures of external threads wait for.
     fn externals(&self) -> Vec<Main> {
         let sights = lock(&self.externals).clone();
-        sights.iter().filter_map(|(sight, _)| Main::of(sight)).collect()
+        sights.iter().filter_map(|sight| Main::of(sight)).collect()
     }
 
     /// How messages name the task of that id, if it is alive.
     pub(super) fn source(&self, id: u64) -> Option<Source> {
         let found = Cell::new(None);
-        for core in &self.cores {
+        for core in self.all_cores() {
             core.each_task(
                 |task| {
                     if task.id().get() == id && !task.is_finished() {
@@ -158,7 +161,10 @@ struct Look<'a> {
 impl Look<'_> {
     fn at_worker(&self, core: &Core, is_hidden: bool) -> Worker {
         let index = core.index();
-        let is_parked = self.shared.idle.parked().any(|parked| parked == index);
+        let is_parked = match core.is_guest() {
+            true => core.unparker.is_parked(),
+            false => self.shared.idle.parked().any(|parked| parked == index),
+        };
         let task = core.counts.task.load(Relaxed);
         let doing = if core.run.is_blocked.load(Relaxed) {
             Doing::Blocks(task)
@@ -176,7 +182,7 @@ impl Look<'_> {
     fn run(&self, core: &Core, task: u64) -> Run {
         let progress = core.counts.progress();
         let is_stalled = core.run.is_stalled.load(Relaxed);
-        let is_same = |earlier: &[u64]| earlier[core.index()] == progress;
+        let is_same = |earlier: &[u64]| earlier.get(core.index()) == Some(&progress);
         let since_before = self.before.filter(|before| is_same(&before.progress)).map(|before| before.at.elapsed());
         let since_begin = is_same(self.progress).then(|| self.begin.elapsed());
         let stalled = is_stalled.then(|| {

@@ -105,6 +105,7 @@ fn with(dump: &Dump, tasks: impl FnOnce(&mut Fields<'_>)) -> String {
     fields.value("warns", dump.warns);
     fields.value("records", dump.records);
     fields.array("workers", &dump.workers, worker);
+    fields.array("block_on_threads", &dump.guests, worker);
     fields.array("external_threads", &dump.externals, |text, main| {
         let mut fields = Fields::begin(text);
         wait(&mut fields, "main_waits_for", main.wait);

@@ -94,7 +94,7 @@ impl Shared {
             seen.tasks.reserve(before.tasks.len() + before.tasks.len() / 8 + ROOM);
             seen.more.reserve(before.more.len() + before.more.len() / 8 + ROOM);
         }
-        for core in &self.cores {
+        for core in self.all_cores() {
             let knows_beside = self.config.is_simulated() == mini_context::sim::is_simulated();
             let walk = RefCell::new(Walk { knows_beside, ..Walk::new(&mut seen, before) });
             let is_whole = core.each_part(|part| walk.borrow_mut().add_all(part), |more| walk.borrow_mut().go_on(more));
@@ -199,8 +199,8 @@ impl<'a> Walk<'a> {
 impl Seen {
     /// Where the tasks of the core of that number are.
     fn range(&self, core: usize) -> Range<usize> {
-        let begin = core.checked_sub(1).map_or(0, |before| self.parts[before].end);
-        begin..self.parts[core].end
+        let end = |part: usize| self.parts.get(part).map_or(self.tasks.len(), |part| part.end);
+        core.checked_sub(1).map_or(0, end)..end(core)
     }
 
     /// Tasks that wait for one lock are as a rule met one after the other: its holder is noted at the first of them, if
@@ -219,7 +219,7 @@ impl Seen {
 
     /// Whether all tasks of the core of that number could be read.
     pub(super) fn is_whole(&self, core: usize) -> bool {
-        self.parts[core].is_whole
+        self.parts.get(core).is_none_or(|part| part.is_whole)
     }
 
     /// The tasks in the order in which they were seen.

@@ -24,6 +24,10 @@ impl fmt::Display for Dump {
                 None => writeln!(f, "  worker {}  {}", worker.index, Told(self, worker))?,
             }
         }
+        let is_of_main = |guest: &Worker| guest.main.as_ref().is_some_and(|main| self.is_for_main(main.wait));
+        for guest in self.guests.iter().filter(|guest| !is_of_main(guest)) {
+            writeln!(f, "  thread in block_on  {}", Told(self, guest))?;
+        }
         for external in &self.externals {
             writeln!(f, "  a thread in block_on, which works for no worker, waits for {external}")?;
         }

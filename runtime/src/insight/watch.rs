@@ -89,8 +89,8 @@ impl Watch {
             return self.begin_anew();
         }
         let voice = &mut Voice { shared, said: &mut self.said };
-        self.runs.resize_with(shared.cores.len(), LastRun::default);
-        for (core, run) in shared.cores.iter().zip(&mut self.runs) {
+        self.runs.resize_with(shared.all_cores().count(), LastRun::default);
+        for (core, run) in shared.all_cores().zip(&mut self.runs) {
             run.look(core, voice);
         }
         let now = Instant::now();
@@ -195,7 +195,7 @@ impl Voice<'_> {
         match self.shared.source(id) {
             Some(source) => Subject::from(&source),
             None if mini_context::is_main(id) => {
-                let wait = self.shared.cores.iter().find_map(main).map(|(_, wait)| wait);
+                let wait = self.shared.all_cores().find_map(main).map(|(_, wait)| wait);
                 let subject = Subject::of_main(wait);
                 match self.shared.config.is_simulated() {
                     true => Subject { name: "the main task".to_owned(), ..subject },

@@ -38,7 +38,7 @@ impl Shared {
     }
 
     fn trace_of(&self, recorder: &Recorder) -> Vec<u8> {
-        let workers = self.cores.iter().filter_map(|core| core.probe.as_deref()).map(|probe| {
+        let workers = self.all_cores().filter_map(|core| core.probe.as_deref()).map(|probe| {
             let events = probe.ring.as_ref().map_or(Vec::new(), Ring::copy);
             Worker { events, doing: probe.doing() } // in this order: what is in the ring is over
         });
@@ -56,7 +56,7 @@ impl Shared {
         if tasks.iter().all(|task| task.is_main()) {
             return labels;
         }
-        for core in &self.cores {
+        for core in self.all_cores() {
             for (task, line, name) in alive(core, tasks) {
                 let name = name.map_or(Vec::new(), |name| name.as_bytes().to_vec());
                 labels.insert(task, Label { line: Some(line), name });

@@ -60,8 +60,7 @@ impl Builder {
         Self::new(false)
     }
 
-    /// Creates a builder of a runtime whose workers share the tasks. The thread that calls [`Runtime::block_on`] works
-    /// as one of the workers.
+    /// Creates a builder of a runtime whose workers share the tasks. Each is a thread of its own.
     ///
     /// [`worker_threads`](Self::worker_threads) sets the number of workers; if it is not called, the environment
     /// variable `MINI_WORKER_THREADS` does. The default is one per processor.
@@ -163,8 +162,8 @@ impl<R> Builder<R> {
         Self { config: Config::new(is_multi_thread), workers: None, pins: false, builds: PhantomData }
     }
 
-    /// Sets the number of workers of a multi-threaded runtime, including the thread in `block_on`, or the number of
-    /// cores of a [`PerCore`]. Threads start on demand.
+    /// Sets the number of worker threads of a multi-threaded runtime, which start on demand, or the number of cores of a
+    /// [`PerCore`].
     ///
     /// # Examples
     ///
@@ -413,7 +412,7 @@ impl<R> Builder<R> {
     /// Linux only).
     ///
     /// The default is 1 ns, so timers are exact; the default of Linux is 50 µs. `None` leaves the threads unchanged.
-    /// The thread in `block_on` gets its own value back afterwards. The worker that waits for all events uses a kernel
+    /// A thread in `block_on` of a `current_thread` runtime gets its own value back afterwards. The worker that waits for all events uses a kernel
     /// timer without slack, so its wait is always exact.
     ///
     /// # Examples

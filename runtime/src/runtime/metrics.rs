@@ -56,14 +56,14 @@ macro_rules! counted {
             value(self.core(worker))
         }
 
-        #[doc = concat!($doc, ", at all workers.")]
+        #[doc = concat!($doc, ", at all workers and threads in `block_on`.")]
         ///
         /// # Examples
         ///
         /// See [`Metrics`].
         pub fn $total(&self) -> $ty {
             let value: fn(&Core) -> $ty = $value;
-            self.shared.cores.iter().map(value).fold($zero, |sum, next| sum + next)
+            self.shared.all_cores().map(value).fold($zero, |sum, next| sum + next)
         }
     )* };
 }
@@ -119,7 +119,7 @@ impl Metrics {
     ///
     /// See [`Metrics`].
     pub fn num_alive_tasks(&self) -> usize {
-        self.shared.cores.iter().map(Core::alive).sum()
+        self.shared.all_cores().map(Core::alive).sum()
     }
 
     /// Returns the number of tasks that wait for any worker: those woken by threads that are not workers, and those
@@ -178,7 +178,7 @@ impl Metrics {
     /// See [`Histogram`].
     #[cfg(feature = "insight")]
     pub fn poll_time(&self) -> Option<Histogram> {
-        self.histogram(&self.shared.cores, Probe::add_polls)
+        self.histogram(self.shared.all_cores(), Probe::add_polls)
     }
 
     /// Returns the [`poll_time`](Self::poll_time) of the worker with this index.
@@ -193,7 +193,7 @@ impl Metrics {
     #[cfg(feature = "insight")]
     #[track_caller]
     pub fn worker_poll_time(&self, worker: usize) -> Option<Histogram> {
-        self.histogram(std::slice::from_ref(self.core(worker)), Probe::add_polls)
+        self.histogram([self.core(worker)].into_iter(), Probe::add_polls)
     }
 
     /// Returns a histogram of the time that tasks waited for a worker: from a wake, a spawn, or the end of a poll that
@@ -218,7 +218,7 @@ impl Metrics {
     /// ```
     #[cfg(feature = "insight")]
     pub fn queue_delay(&self) -> Option<Histogram> {
-        self.histogram(&self.shared.cores, Probe::add_delays)
+        self.histogram(self.shared.all_cores(), Probe::add_delays)
     }
 
     /// Returns the [`queue_delay`](Self::queue_delay) of polls at the worker with this index.
@@ -233,13 +233,17 @@ impl Metrics {
     #[cfg(feature = "insight")]
     #[track_caller]
     pub fn worker_queue_delay(&self, worker: usize) -> Option<Histogram> {
-        self.histogram(std::slice::from_ref(self.core(worker)), Probe::add_delays)
+        self.histogram([self.core(worker)].into_iter(), Probe::add_delays)
     }
 
     #[cfg(feature = "insight")]
-    fn histogram(&self, cores: &[Core], add: fn(&Probe, &mut Histogram)) -> Option<Histogram> {
+    fn histogram<'a>(
+        &self,
+        cores: impl Iterator<Item = &'a Core>,
+        add: fn(&Probe, &mut Histogram),
+    ) -> Option<Histogram> {
         let mut sum = self.shared.recorder.as_ref()?.histogram()?;
-        cores.iter().filter_map(|core| core.probe.as_deref()).for_each(|probe| add(probe, &mut sum));
+        cores.filter_map(|core| core.probe.as_deref()).for_each(|probe| add(probe, &mut sum));
         Some(sum)
     }
 

@@ -338,8 +338,8 @@ fn an_aborted_task_is_dropped_and_joined() {
 /// A runtime ends while threads spawn on it, and one calls `block_on`: every handle knows how its task ended, every
 /// future is gone, and the `block_on` returns.
 ///
-/// Planted: the last core to close that does not empty the injector (`Shared::core_closed`); a worker that leaves a
-/// core without a look whether the runtime ends (`close_if_closing`).
+/// Planted: the last core to close that does not empty the injector (`Shared::core_closed`); a guest that
+/// does not close its core.
 #[test]
 fn the_end_meets_spawns_and_block_on() {
     explore(|| {
@@ -375,11 +375,12 @@ fn the_end_meets_spawns_and_block_on() {
     });
 }
 
-/// More threads in `block_on` than there are cores, beside worker threads: each call returns.
+/// Three threads in `block_on` beside two worker threads: each call returns.
 ///
-/// Planted: `Ownership::take_or_wait` that takes what is held.
+/// Planted: `Guests::take` that gives out a core that is held; a guest that parks without a look at the wakes of its
+/// future.
 #[test]
-fn external_and_worker_threads_share_the_cores() {
+fn guests_and_worker_threads_work_side_by_side() {
     explore(|| {
         let runtime = runtime(2);
         let flag = Arc::new(Flag::default());
@@ -388,7 +389,7 @@ fn external_and_worker_threads_share_the_cores() {
             yield_now().await;
             raised.raise();
         });
-        let externals: Vec<_> = (0..2)
+        let guests: Vec<_> = (0..2)
             .map(|number| {
                 let handle = runtime.handle().clone();
                 thread::spawn(move || {
@@ -405,8 +406,8 @@ fn external_and_worker_threads_share_the_cores() {
             task.await.unwrap();
         });
         drop(flag); // with the waker in it
-        for (number, external) in externals.into_iter().enumerate() {
-            assert_eq!(external.join().unwrap(), number);
+        for (number, guest) in guests.into_iter().enumerate() {
+            assert_eq!(guest.join().unwrap(), number);
         }
         end(runtime);
     });

@@ -29,6 +29,7 @@ use mini_context::contain;
 use crate::primitives::{Mutex, lock};
 use crate::runtime::{Handle, Runtime};
 use crate::scheduler::config::Config;
+use crate::scheduler::core::Core;
 use crate::scheduler::refuse_inside_worker;
 use crate::scheduler::shared::Shared;
 
@@ -328,8 +329,9 @@ impl Ending {
 
 /// Returns the index of the worker that the calling thread works as.
 ///
-/// Workers are counted from 0 in their runtime; those of a [`PerCore`] are its cores. A thread in `block_on` is a
-/// worker as long as it has a worker's place. `None` on other threads, blocking ones for example.
+/// Workers are counted from 0 in their runtime; those of a [`PerCore`] are its cores. The thread that runs a
+/// `current_thread` runtime is its worker. `None` on other threads: blocking ones, and those in `block_on` of a
+/// `multi_thread` runtime.
 ///
 /// # Examples
 ///
@@ -339,7 +341,8 @@ impl Ending {
 /// assert_eq!(worker_index(), None);
 /// ```
 pub fn worker_index() -> Option<usize> {
-    crate::scheduler::context::with_held(|core| core.shared().config.first_worker + core.index())
+    let index = |core: &Core| (!core.is_guest()).then(|| core.shared().config.first_worker + core.index());
+    crate::scheduler::context::with_held(index).flatten()
 }
 
 impl fmt::Debug for PerCore {

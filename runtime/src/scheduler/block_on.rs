@@ -1,37 +1,26 @@
 //! Driving a future to its end on the calling thread.
 //!
-//! The thread takes a core and works as its worker, so that no message has to cross to another thread; a worker thread
-//! gives up its core for it. If it gets no core, it is an external thread (see `ownership.rs`): it polls the future
-//! itself, parks in between, and takes a core once one is free.
-//!
-//! A thread that has a task or a job of the runtime further out on its stack, in `block_in_place` or `spawn_blocking`,
-//! takes no core if other workers can serve the waits of its future: it stays external. Otherwise any task could be
-//! polled there, and wait for a lock that the task below holds, or delay that task. The thread takes a core only if no
-//! worker serves the runtime, because the system can't start their threads.
+//! In a `current_thread` runtime the thread takes the core and works there, so that no message has to cross to another
+//! thread. If another thread holds it, this one is an external thread: it polls the future itself, parks in between, and
+//! takes the core once it is free. In a `multi_thread` runtime the thread is a guest (`guests.rs`): shared tasks run on
+//! the worker threads.
 
 use std::pin::pin;
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Wake, Waker};
-use std::time::Duration;
 
 use mini_context::WakerOf;
-use mini_context::rules::{PATIENCE, TICK};
 
 use crate::insight::OnPanic;
 use crate::primitives::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
-use crate::primitives::{Deadline, lock};
+use crate::primitives::lock;
 use crate::recorder::Then;
-use crate::scheduler::context::{self, Role};
+use crate::scheduler::context;
 use crate::scheduler::core::Core;
 use crate::scheduler::parker::Parker;
 use crate::scheduler::shared::Shared;
 use crate::scheduler::worker::{MainSight, MainTask, Stop, Worker};
 use crate::task::local::hidden::hide;
-
-/// How long a thread waits for the core of the first worker thread, which leaves within microseconds unless it is in a
-/// long poll; by then the monitor has seen that poll. All worker threads may be in long polls, so the wait for any core
-/// has a limit too.
-const FIRST_PATIENCE: Duration = TICK.saturating_mul(2);
 
 /// The future given to `block_on`. Called with a waker it polls the future and says whether that is ready; called
 /// without one it drops the future.
@@ -82,14 +71,12 @@ fn run(shared: &Arc<Shared>, id: u64, given: &mut MainFuture<'_>) {
     refuse_inside_worker("block_on");
     // This thread may be inside a poll of another executor, whose notes and deadline are not those of the tasks here.
     let _outer = (mini_context::set_poll_aside(), mini_context::set_due(None));
-    if shared.is_multi_thread() && context::is_inside_of_work(shared) {
-        return run_external(shared, id, given, false);
+    if shared.is_multi_thread() {
+        return work(shared, shared.take_guest(), id, given);
     }
-    let free = shared.cores.iter().find(|core| core.ownership.try_take());
-    let free = free.or_else(|| take_from_thread(&shared.cores[..1], FIRST_PATIENCE));
-    match free.or_else(|| take_from_thread(&shared.cores, PATIENCE)) {
-        Some(core) => work(shared, core, id, given),
-        None => run_external(shared, id, given, true),
+    let core = &shared.cores[0];
+    if core.ownership.try_take() || wait_for_core(shared, core, id, given) {
+        work(shared, core, id, given);
     }
 }
 
@@ -180,7 +167,7 @@ fn finish(worker: &mut Worker<'_>, given: &mut MainFuture<'_>, waker: &Waker) ->
         match worker.drive(given, waker) {
             Stop::Done => return true,
             Stop::Halted => return false,
-            Stop::Closing | Stop::Wanted => worker.close(), // the future may still come to its end
+            Stop::Closing => worker.close(), // the future may still come to its end
         }
     }
 }
@@ -203,64 +190,37 @@ impl Wake for External {
     }
 }
 
-/// Polls the future without a core until it is ready or this thread gets a core, and then on that core.
+/// Polls the future without the core until it is ready, or the core is free: then it is taken, and `true` returned.
 #[track_caller]
-fn run_external(shared: &Arc<Shared>, id: u64, given: &mut MainFuture<'_>, may_take: bool) {
-    if let Some(core) = wait_for_core(shared, id, given, may_take) {
-        work(shared, core, id, given);
-    }
-}
-
-/// Polls the future without a core until it is ready, or a core is free for this thread: that core is taken and
-/// returned. A thread that may not take a core takes one only if no worker runs and no thread can be started.
-#[track_caller]
-fn wait_for_core<'a>(shared: &'a Arc<Shared>, id: u64, given: &mut MainFuture<'_>, may_take: bool) -> Option<&'a Core> {
+fn wait_for_core(shared: &Arc<Shared>, core: &Core, id: u64, given: &mut MainFuture<'_>) -> bool {
     let told = OnPanic::new(shared);
     told.begin();
-    let core = &shared.cores[0];
     let parker = Parker::new();
     let external = Arc::new(External { parker: parker.clone(), woken: AtomicBool::new(true) });
     let waker = Waker::from(external.clone());
     mini_context::set_waker(WakerOf::External, waker.vtable());
-    let inside = shared.enter_as(Role::External);
-    let seen = Seen::new(shared, id, &parker);
+    let _inside = shared.enter();
+    let seen = Seen::new(shared, id);
     let waiting = Waiting { core, parker: &parker };
     let _polling = context::enter_external(shared); // until the future is dropped
     let polled = DropInside(&mut *given);
     loop {
         if external.woken.swap(false, Acquire) {
-            core.ownership.leave(&parker); // the poll may be long: the worker thread need not wait for it
             seen.sight.wait.clear();
             if (polled.0)(Some(&waker)) {
-                return None;
+                return false;
             }
             seen.sight.wait.fill(mini_context::notes(), false, || id);
             shared.process.check("returning from a poll");
         }
-        if may_take {
-            if core.ownership.take_or_wait(&parker) {
-                std::mem::forget((polled, waiting)); // the future goes on, on the core
-                return Some(core);
-            }
-            core.unparker.unpark(); // its worker thread, if it has one, then sees that it is wanted
-        }
-        if let Some(core) = take_unserved(&shared.cores, inside.core()) {
-            std::mem::forget(polled);
-            return Some(core);
+        if core.ownership.take_or_wait(&parker) {
+            std::mem::forget((polled, waiting)); // the future goes on, on the core
+            return true;
         }
         if !external.woken.load(Relaxed) {
             parker.park();
         }
     }
-}
-
-/// Takes a core whose worker thread could not be started, where nobody serves any: that with the timers of this thread,
-/// if it can. A thread that fails later wakes the external ones.
-fn take_unserved(cores: &[Core], first: usize) -> Option<&Core> {
-    if cores.iter().any(Core::is_served) {
-        return None;
-    }
-    [&cores[first]].into_iter().chain(cores).find(|core| core.ownership.try_take_unserved())
 }
 
 /// While it lives, dumps tell of the future of an external thread.
@@ -270,42 +230,17 @@ struct Seen<'a> {
 }
 
 impl<'a> Seen<'a> {
-    fn new(shared: &'a Shared, id: u64, parker: &Arc<Parker>) -> Self {
+    fn new(shared: &'a Shared, id: u64) -> Self {
         let sight = Arc::new(MainSight::default());
         sight.begin(id, Weak::new());
-        lock(&shared.externals).push((sight.clone(), parker.clone()));
+        lock(&shared.externals).push(sight.clone());
         Self { shared, sight }
     }
 }
 
 impl Drop for Seen<'_> {
     fn drop(&mut self) {
-        lock(&self.shared.externals).retain(|(sight, _)| !Arc::ptr_eq(sight, &self.sight));
-    }
-}
-
-/// Asks the worker threads of `cores` to give one up, and waits for at most `patience`.
-fn take_from_thread(cores: &[Core], patience: Duration) -> Option<&Core> {
-    let parker = Parker::new();
-    let _asking: Vec<Waiting<'_>> = cores.iter().map(|core| Waiting { core, parker: &parker }).collect();
-    let mut deadline = Deadline::after(patience);
-    loop {
-        if let Some(core) = cores.iter().find(|core| core.ownership.take_or_wait(&parker)) {
-            return Some(core);
-        }
-        if deadline.is_over() {
-            return None;
-        }
-        let mut is_any_kept = false;
-        for core in cores.iter().filter(|core| core.ownership.is_held_by_thread() && !core.run.is_blocked.load(Relaxed))
-        {
-            core.unparker.unpark();
-            is_any_kept = true;
-        }
-        if !is_any_kept {
-            return None;
-        }
-        parker.park_until(&mut deadline);
+        lock(&self.shared.externals).retain(|sight| !Arc::ptr_eq(sight, &self.sight));
     }
 }
 

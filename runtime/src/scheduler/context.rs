@@ -11,7 +11,7 @@ use std::marker::PhantomData;
 use std::ptr;
 use std::sync::{Arc, MutexGuard};
 
-use crate::primitives::{atomic::Ordering::SeqCst, thread_local};
+use crate::primitives::thread_local;
 use crate::scheduler::core::Core;
 use crate::scheduler::shared::Shared;
 use crate::task::schedule;
@@ -79,8 +79,6 @@ impl Entered {
 pub(crate) enum Role {
     /// It has entered it.
     Visitor,
-    /// It polls the future of a `block_on` without a core.
-    External,
     /// It holds the core, or runs a job.
     Worker,
 }
@@ -88,15 +86,13 @@ pub(crate) enum Role {
 /// While it lives, this thread is inside a runtime. Guards may be dropped in any order.
 pub(crate) struct Guard {
     number: u64,
-    shared: Arc<Shared>,
-    core: usize,
+    _shared: Arc<Shared>,
     /// `Sync` but not `Send`, as the guard of a mutex.
     stays_here: PhantomData<MutexGuard<'static, ()>>,
 }
 
 /// Enters a runtime; I/O and timers go to `core`'s driver.
 pub(crate) fn enter_as(shared: &Arc<Shared>, core: &Core, role: Role) -> Guard {
-    core.entered.fetch_add(1, SeqCst);
     let mut entered = Entered { number: 0, shared: shared.clone(), core: core.index(), role, guards: None };
     entered.enter();
     // A thread that is ending has no list any more, and no outer runtime to return to.
@@ -108,14 +104,7 @@ pub(crate) fn enter_as(shared: &Arc<Shared>, core: &Core, role: Role) -> Guard {
         number
     });
     TLS.with(|tls| tls.shared.set(Arc::as_ptr(shared)));
-    Guard { number: number.unwrap_or(0), shared: shared.clone(), core: core.index(), stays_here: PhantomData }
-}
-
-impl Guard {
-    /// The index of the core whose driver serves what this thread registers.
-    pub(crate) fn core(&self) -> usize {
-        self.core
-    }
+    Guard { number: number.unwrap_or(0), _shared: shared.clone(), stays_here: PhantomData }
 }
 
 impl Drop for Guard {
@@ -124,7 +113,6 @@ impl Drop for Guard {
         let innermost = gone.as_ref().map_or(ptr::null(), |(_, innermost)| *innermost);
         TLS.with(|tls| tls.shared.set(innermost));
         drop(gone); // may be the last of its runtime: not while the list is borrowed
-        self.shared.cores[self.core].entered.fetch_sub(1, SeqCst);
     }
 }
 
@@ -155,30 +143,31 @@ pub(crate) struct HeldGuard {
     unrecorded: *const Core,
     task: *const Running,
     _no_output: OutputGuard,
-    inside: Guard,
+    _inside: Guard,
 }
 
 /// Enters a runtime as the holder of `core`, which the caller has taken. Such guards are strictly nested.
 pub(crate) fn enter_held(shared: &Arc<Shared>, core: &Core) -> HeldGuard {
-    let inside = enter_as(shared, core, Role::Worker);
+    // A guest uses the driver of a worker.
+    let inside = if core.is_guest() { shared.enter_as(Role::Worker) } else { enter_as(shared, core, Role::Worker) };
     schedule::hold(core);
     TLS.with(|tls| HeldGuard {
         held: tls.held.replace(core),
         unrecorded: tls.unrecorded.replace(if core.probe.is_none() { core } else { ptr::null() }),
         task: tls.task.replace(ptr::null()),
         _no_output: leave_output(),
-        inside,
+        _inside: inside,
     })
 }
 
 impl Drop for HeldGuard {
     fn drop(&mut self) {
+        with_held(schedule::leave);
         TLS.with(|tls| {
             tls.held.set(self.held);
             tls.unrecorded.set(self.unrecorded);
             tls.task.set(self.task);
         });
-        schedule::leave(&self.inside.shared.cores[self.inside.core]);
     }
 }
 
@@ -344,19 +333,9 @@ pub(crate) fn serve(shared: &Arc<Shared>, job: impl FnOnce()) {
 
 /// Whether this thread holds a core of `shared`, or runs a job of it, now or further out on its stack.
 pub(crate) fn is_working_for(shared: &Shared) -> bool {
+    let is_it = |entered: &Entered| ptr::eq(&raw const *entered.shared, shared) && entered.role == Role::Worker;
     // A thread that is ending has no list any more.
-    held_of(shared).is_some() || has_role(shared, |role| role == Role::Worker)
-}
-
-/// Whether this thread runs what is part of `shared` further out on its stack: a task, a job, or the future of a
-/// `block_on`.
-pub(crate) fn is_inside_of_work(shared: &Shared) -> bool {
-    has_role(shared, |role| role != Role::Visitor)
-}
-
-fn has_role(shared: &Shared, is_it: impl Fn(Role) -> bool) -> bool {
-    let is_it = |entered: &Entered| ptr::eq(&raw const *entered.shared, shared) && is_it(entered.role);
-    ENTERED.try_with(|list| list.borrow().0.iter().any(is_it)).unwrap_or(false)
+    held_of(shared).is_some() || ENTERED.try_with(|list| list.borrow().0.iter().any(is_it)).unwrap_or(false)
 }
 
 /// Calls `f` with the runtime this thread is inside of.

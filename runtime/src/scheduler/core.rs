@@ -20,7 +20,7 @@ use std::sync::Arc;
 use mini_net::{Events, ThreadNumber};
 use mini_time::Clock;
 
-use crate::primitives::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
+use crate::primitives::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use crate::primitives::thread::{self, ThreadId};
 use crate::primitives::{Mutex, lock};
 use crate::recorder::Probe;
@@ -52,6 +52,8 @@ mod spawn;
 pub(crate) struct Core {
     shared: *const Shared,
     index: usize,
+    /// See `guests.rs`.
+    is_guest: bool,
     core_refs: CoreRefs,
     pub(crate) ownership: Ownership,
     pub(crate) unparker: Arc<Unparker>,
@@ -92,9 +94,9 @@ pub(crate) struct Core {
     pub(crate) spins_for_wake: Spins,
     idle_queue: Arc<IdleQueue>,
     closed: AtomicBool,
+    /// Shared tasks are queued here: the core is a worker's, and is not closed.
+    takes_shared: AtomicBool,
     pub(crate) embedder: Embedder,
-    /// Threads inside the runtime that hold no core and use this driver.
-    pub(crate) entered: AtomicUsize,
 }
 
 /// What the owner's current run means to other threads.
@@ -183,6 +185,7 @@ impl Core {
     pub(crate) fn new(
         shared: *const Shared,
         index: usize,
+        is_guest: bool,
         queues: [LocalQueue; 2],
         clock: Clock,
         handle: ReactorHandle,
@@ -198,6 +201,7 @@ impl Core {
         Self {
             shared,
             index,
+            is_guest,
             core_refs: CoreRefs::new(),
             ownership: Ownership::default(),
             unparker,
@@ -226,13 +230,18 @@ impl Core {
             spins_for_wake: Spins::default(),
             idle_queue: Arc::default(),
             closed: AtomicBool::default(),
+            takes_shared: AtomicBool::new(!is_guest),
             embedder: Embedder::default(),
-            entered: AtomicUsize::default(),
         }
     }
 
     pub(crate) fn index(&self) -> usize {
         self.index
+    }
+
+    /// Whether it is that of a thread in `block_on`, not that of a worker.
+    pub(crate) fn is_guest(&self) -> bool {
+        self.is_guest
     }
 
     pub(crate) fn driver(&self) -> &Driver {
@@ -281,6 +290,17 @@ impl Core {
         self.closed.load(Relaxed)
     }
 
+    /// Whether it was closed, or is about to be.
+    pub(crate) fn closed(&self) -> &AtomicBool {
+        &self.closed
+    }
+
+    /// Whether the owner may queue shared tasks here.
+    #[inline]
+    pub(crate) fn takes_shared(&self) -> bool {
+        self.takes_shared.load(Relaxed)
+    }
+
     /// The address of its shared, for [`Schedule`].
     pub(crate) fn shared_address(&self) -> *const Shared {
         self.shared
@@ -293,16 +313,6 @@ impl Core {
 
     pub(crate) fn belongs_to(&self, shared: &Shared) -> bool {
         ptr::eq(self.shared, shared)
-    }
-
-    /// Whether a thread works here, and is not in `block_in_place`.
-    pub(crate) fn is_served(&self) -> bool {
-        self.ownership.is_held() && !self.run.is_blocked.load(Relaxed)
-    }
-
-    /// Whether a thread that holds no core may register something here. The locks of the ownership order this.
-    pub(crate) fn has_entered(&self) -> bool {
-        self.entered.load(SeqCst) > 0
     }
 
     /// Calls `f` with the owner's part. `f` is short and runs no user code, so it cannot call this again.

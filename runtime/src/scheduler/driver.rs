@@ -51,6 +51,11 @@ impl Driver {
         (Self { handle, timers, unparker: unparker.clone() }, unparker)
     }
 
+    /// For another driver of the same runtime.
+    pub(crate) fn handle(&self) -> ReactorHandle {
+        self.handle.clone()
+    }
+
     pub(crate) fn reactor(&self) -> &Reactor {
         &self.handle.reactor
     }
@@ -64,12 +69,7 @@ impl Driver {
         &self.timers
     }
 
-    /// Whether an event or a deadline can come from here.
-    pub(crate) fn is_used(&self) -> bool {
-        self.has_sockets() || !self.timers.is_empty()
-    }
-
-    /// The same, but for deadlines that are none: in more than nine years.
+    /// Whether an event or a deadline can come from here. One in more than nine years is none.
     pub(crate) fn is_to_be_heard_of(&self) -> bool {
         self.has_sockets() || self.has_deadline()
     }

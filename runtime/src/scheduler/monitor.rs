@@ -11,9 +11,6 @@
 //! serves its timers along with the sockets of all, and workers that are up fire its timers at their looks. The monitor
 //! wakes a parked worker for the tasks that wait there, and makes sure that there is a poller.
 //!
-//! The monitor also tries again to start worker threads that the system could not start, so that their tasks, sockets
-//! and timers do not wait until another thread comes by.
-//!
 //! When all workers have been parked for a while the monitor sleeps without a timeout; the next worker that is unparked
 //! wakes it. An unpark pays a fence and a load for this; the system call comes once per idle period.
 //!
@@ -44,8 +41,6 @@ pub(crate) struct Monitor {
     starting: Mutex<()>,
     /// The thread could not be started, and that has been reported.
     has_failed: AtomicBool,
-    /// Worker threads could not be started.
-    lacks_thread: AtomicBool,
     asleep: AtomicBool,
     stopped: AtomicBool,
     /// There are stuck workers.

@@ -1,39 +1,30 @@
-//! The holder of a core: no thread, a thread in `block_on`, or the core's worker thread, a background thread.
+//! The holder of a core: no thread, or the one thread that works there.
 //!
-//! Called when a thread enters or leaves a runtime. No thread serves a core without a holder, so a multi-threaded
-//! runtime gives it a worker thread once something could happen there. A thread in `block_on` takes a free core, or
-//! asks the worker threads to give one up, and then works as a worker. If it gets no core, it polls its future by
-//! itself (as an *external thread*) until one is free.
+//! The cores of a multi-threaded runtime have a worker thread each, which is started once there is work for it and stays
+//! on its core until the runtime ends. The one core of a `current_thread` runtime is held by the thread in
+//! `block_on` or `turn`; another thread in `block_on` polls its own future, as an *external thread*, until the core is
+//! free. A guest (`guests.rs`) is held by its thread in `block_on`.
 //!
-//! Rejected: `block_on` as a thread outside the workers that only polls its future (every message then crosses two
-//! threads). A core of its own for `block_on` (its sockets and timers outlive it, and would have no owner).
+//! Rejected: a thread in `block_on` that takes the core of a worker thread and gives it back (it runs any task then, and
+//! one that blocks delays its future; and a core changes hands beside tasks that may not).
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
-use crate::primitives::atomic::{AtomicBool, Ordering::Relaxed};
-use crate::primitives::{Condvar, Mutex, lock};
+use crate::primitives::{Mutex, lock};
 use crate::scheduler::parker::Parker;
 
 #[derive(Debug, Default)]
 pub(crate) struct Ownership {
     state: Mutex<State>,
-    changed: Condvar,
-    /// An external thread wants the core of the worker thread.
-    wanted: AtomicBool,
-    /// The worker thread has been asked, and cannot leave: it has tasks that must stay on its thread.
-    declined: AtomicBool,
 }
 
 #[derive(Debug, Default)]
 struct State {
     held: bool,
-    /// The holder is the worker thread, which gives the core up when it is asked to.
-    by_thread: bool,
     /// The worker thread has been started.
     has_thread: bool,
-    /// The last attempt to start the worker thread failed.
-    lacks_thread: bool,
     retired: bool,
+    /// Threads that wait for the core of a `current_thread` runtime.
     waiting: Vec<Arc<Parker>>,
 }
 
@@ -50,16 +41,7 @@ impl Ownership {
         !std::mem::replace(&mut lock(&self.state).held, true)
     }
 
-    /// Takes a core that nobody holds, and whose worker thread could not be started.
-    pub(crate) fn try_take_unserved(&self) -> bool {
-        let mut state = lock(&self.state);
-        state.lacks_thread && !std::mem::replace(&mut state.held, true)
-    }
-
     /// Takes the core, or registers `external` to be unparked when it is released; says whether it was taken.
-    ///
-    /// A registered thread comes back, to take the core or to [leave](Self::leave): until then the worker thread stays
-    /// away.
     pub(crate) fn take_or_wait(&self, external: &Arc<Parker>) -> bool {
         let mut state = lock(&self.state);
         let taken = !std::mem::replace(&mut state.held, true);
@@ -67,17 +49,12 @@ impl Ownership {
         if !taken {
             state.waiting.push(external.clone());
         }
-        self.wanted.store(!state.waiting.is_empty(), Relaxed);
         taken
     }
 
     /// An external thread does not need the core any more.
     pub(crate) fn leave(&self, external: &Arc<Parker>) {
-        let mut state = lock(&self.state);
-        state.forget(external);
-        self.wanted.store(!state.waiting.is_empty(), Relaxed);
-        drop(state);
-        self.changed.notify_one();
+        lock(&self.state).forget(external);
     }
 
     /// Whether a thread works on the core.
@@ -85,39 +62,13 @@ impl Ownership {
         lock(&self.state).held
     }
 
-    /// Whether the worker thread works on the core, and has not said that it stays.
-    pub(crate) fn is_held_by_thread(&self) -> bool {
-        lock(&self.state).by_thread && !self.declined.load(Relaxed)
-    }
-
-    /// The worker thread cannot leave.
-    pub(crate) fn decline(&self) {
-        if self.declined.load(Relaxed) {
-            return;
-        }
-        let state = lock(&self.state);
-        self.declined.store(true, Relaxed);
-        for external in &state.waiting {
-            external.unpark();
-        }
-    }
-
-    /// Whether an external thread waits; looked at by the worker thread between polls, which then may release the core.
-    pub(crate) fn is_wanted(&self) -> bool {
-        self.wanted.load(Relaxed)
-    }
-
     /// Gives the core up and tells the threads that wait for it.
     pub(crate) fn release(&self) {
         let mut state = lock(&self.state);
         state.held = false;
-        state.by_thread = false;
-        self.declined.store(false, Relaxed);
         for external in &state.waiting {
             external.unpark();
         }
-        drop(state);
-        self.changed.notify_one();
     }
 
     /// Whether the core needs a worker thread to be started; if so the caller starts it.
@@ -126,130 +77,50 @@ impl Ownership {
         !state.held && !state.retired && !std::mem::replace(&mut state.has_thread, true)
     }
 
-    /// The worker thread could not be started; says whether that is news.
-    pub(crate) fn thread_failed(&self) -> bool {
-        let mut state = lock(&self.state);
-        state.has_thread = false;
-        !std::mem::replace(&mut state.lacks_thread, true)
+    /// The worker thread could not be started.
+    pub(crate) fn thread_failed(&self) {
+        lock(&self.state).has_thread = false;
     }
 
-    /// Whether the worker thread could not be started, and has not been since.
-    pub(crate) fn lacks_thread(&self) -> bool {
-        lock(&self.state).lacks_thread
-    }
-
-    /// Waits until the core is free and no external thread wants it, and takes it; `false` if the runtime has shut
-    /// down.
+    /// Takes the core for its worker thread; `false` if the runtime has closed it.
     pub(crate) fn take_as_worker_thread(&self) -> bool {
         let mut state = lock(&self.state);
-        state.lacks_thread = false;
-        while !state.retired && (state.held || !state.waiting.is_empty()) {
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
-        if state.held {
-            return false;
-        }
-        state.held = true;
-        state.by_thread = true;
-        true
+        !state.retired && !std::mem::replace(&mut state.held, true)
     }
 
-    /// Lets the worker thread end if it does not hold the core; none is started any more.
+    /// The core is closed, or its holder is about to close it: no thread is started for it any more.
     pub(crate) fn retire(&self) {
         lock(&self.state).retired = true;
-        self.changed.notify_all();
     }
 }
 
 #[cfg(all(test, loom))]
 mod models {
     use super::*;
-    use crate::primitives::{atomic::Ordering::SeqCst, thread};
-    use crate::scheduler::unparker::{Unparker, Wait};
+    use crate::primitives::{atomic::AtomicU32, atomic::Ordering::Relaxed, thread};
 
+    #[derive(Default)]
     struct Place {
         ownership: Ownership,
-        unparker: Arc<Unparker>,
-        closing: AtomicBool,
-        holders: loom::sync::atomic::AtomicU32,
+        holders: AtomicU32,
     }
 
     impl Place {
-        fn new() -> Arc<Self> {
-            Arc::new(Self {
-                ownership: Ownership::default(),
-                unparker: Unparker::new(mini_net::Reactor::new().unwrap()),
-                closing: AtomicBool::new(false),
-                holders: Default::default(),
-            })
-        }
-
         /// What the thread that holds the core does.
         fn hold(&self) {
             assert_eq!(self.holders.fetch_add(1, Relaxed), 0, "two hold the core");
             self.holders.fetch_sub(1, Relaxed);
-        }
-
-        /// The body of a worker thread, which has nothing to do but to leave when it is asked to.
-        fn keep(&self) {
-            while self.ownership.take_as_worker_thread() {
-                self.hold();
-                loop {
-                    self.unparker.announce(Wait::Thread);
-                    let must_leave = self.ownership.is_wanted() || self.closing.load(Relaxed);
-                    if !must_leave {
-                        self.unparker.wait(None);
-                    }
-                    self.unparker.retract();
-                    if must_leave {
-                        break;
-                    }
-                }
-                self.ownership.release();
-                if self.closing.load(Relaxed) {
-                    break;
-                }
-            }
+            self.ownership.release();
         }
 
         /// A thread in `block_on` that has found no free core.
         fn be_external(&self) {
             let parker = Parker::new();
             while !self.ownership.take_or_wait(&parker) {
-                self.unparker.unpark();
                 parker.park();
             }
             self.hold();
-            self.ownership.release();
         }
-
-        fn shut_down(&self) {
-            self.closing.store(true, SeqCst);
-            self.ownership.retire();
-            self.unparker.unpark();
-        }
-    }
-
-    fn model(model: impl Fn() + Send + Sync + 'static) {
-        let mut builder = loom::model::Builder::new();
-        builder.preemption_bound = Some(2);
-        builder.check(model);
-    }
-
-    /// A worker thread gives its place to an external thread, takes it again, and goes when the runtime ends.
-    ///
-    /// Planted: `release` that unparks no thread; an unpark that is not kept for the next park.
-    #[test]
-    fn an_external_thread_gets_the_place_of_the_worker_thread() {
-        model(|| {
-            let place = Place::new();
-            assert!(place.ownership.wants_thread());
-            let kept = place.clone();
-            let worker_thread = thread::spawn(move || kept.keep());
-            place.be_external();
-            place.shut_down();
-            worker_thread.join().unwrap();
-        });
     }
 
     /// Two external threads ask for one place.
@@ -257,8 +128,8 @@ mod models {
     /// Planted: `take_or_wait` that takes a core that is held; `release` that unparks no thread.
     #[test]
     fn external_threads_come_one_after_the_other() {
-        model(|| {
-            let place = Place::new();
+        loom::model(|| {
+            let place = Arc::new(Place::default());
             let other = place.clone();
             let external = thread::spawn(move || other.be_external());
             place.be_external();
@@ -266,39 +137,26 @@ mod models {
         });
     }
 
-    /// An external thread asks for the core, and goes without it: the worker thread takes it again.
+    /// A worker thread starts while the runtime ends, and closes the core of which nobody knows that it has one.
     ///
-    /// Planted: `leave` that notifies no thread; `release` that notifies none; `leave` that leaves `wanted` set.
+    /// Planted: `take_as_worker_thread` that does not ask whether the core is held.
     #[test]
-    fn the_worker_thread_comes_back_when_an_external_one_has_gone() {
-        model(|| {
-            let place = Place::new();
-            let parker = Parker::new();
-            assert!(place.ownership.try_take());
-            assert!(!place.ownership.take_or_wait(&parker));
-            let kept = place.clone();
-            let worker_thread = thread::spawn(move || assert!(kept.ownership.take_as_worker_thread()));
-            let other = place.clone();
-            let releasing = thread::spawn(move || other.ownership.release());
-            place.ownership.leave(&parker);
-            releasing.join().unwrap();
+    fn a_worker_thread_starts_or_the_core_is_closed_without_it() {
+        loom::model(|| {
+            let place = Arc::new(Place::default());
+            assert!(place.ownership.wants_thread() && !place.ownership.wants_thread());
+            let started = place.clone();
+            let worker_thread = thread::spawn(move || {
+                if started.ownership.take_as_worker_thread() {
+                    started.hold();
+                }
+            });
+            if place.ownership.try_take() {
+                place.hold();
+            }
+            place.ownership.retire();
             worker_thread.join().unwrap();
-            assert!(place.ownership.is_held_by_thread() && !place.ownership.is_wanted());
-        });
-    }
-
-    /// The runtime ends while the worker thread waits for a core that another thread holds: the worker thread ends.
-    ///
-    /// Planted: `retire` that notifies no thread.
-    #[test]
-    fn a_worker_thread_without_a_place_goes_when_the_runtime_ends() {
-        model(|| {
-            let place = Place::new();
-            assert!(place.ownership.try_take());
-            let kept = place.clone();
-            let worker_thread = thread::spawn(move || kept.ownership.take_as_worker_thread());
-            place.shut_down();
-            assert!(!worker_thread.join().unwrap());
+            assert!(!place.ownership.wants_thread() && !place.ownership.is_held());
         });
     }
 }

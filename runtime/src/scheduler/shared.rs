@@ -16,6 +16,7 @@ use mini_time::Clock;
 use crate::blocking::Blocking;
 use crate::insight::{Before, LastWarnings, on_quit, watcher};
 use crate::primitives::Mutex;
+use crate::primitives::atomic::AtomicBool;
 use crate::recorder::Recorder;
 use crate::runtime::Id;
 use crate::say::Throttle;
@@ -25,13 +26,13 @@ use crate::scheduler::core::Core;
 use crate::scheduler::driver::ReactorHandle;
 use crate::scheduler::end::End;
 use crate::scheduler::fifo::Fifo;
+use crate::scheduler::guests::Guests;
 use crate::scheduler::idle::ParkedSet;
 use crate::scheduler::local_queue::LocalQueue;
 use crate::scheduler::monitor::Monitor;
-use crate::scheduler::parker::Parker;
 use crate::scheduler::poller::PollerRole;
 use crate::scheduler::until_idle::UntilIdle;
-use crate::scheduler::worker::MainSight;
+use crate::scheduler::worker::{self, MainSight};
 use crate::task::{self, Class, JoinError, JoinHandle, Origin, Queued, Start, TaskError, group};
 
 mod spawn;
@@ -57,8 +58,12 @@ pub(crate) struct Shared {
     pub(crate) dumped: Mutex<Option<Arc<Before>>>,
     /// The last warnings.
     pub(crate) warned: LastWarnings,
-    /// Threads in `block_on` that have no core.
-    pub(crate) externals: Mutex<Vec<(Arc<MainSight>, Arc<Parker>)>>,
+    /// The cores of threads in `block_on` of a multi-threaded runtime.
+    guests: Guests,
+    /// The last attempt to start a worker thread has failed.
+    pub(super) lacks_threads: AtomicBool,
+    /// Threads in `block_on` of a `current_thread` runtime that wait for its core.
+    pub(crate) externals: Mutex<Vec<Arc<MainSight>>>,
     /// For errors that no join handle will see.
     unseen_errors: Throttle,
     /// What groups know of them.
@@ -91,7 +96,8 @@ impl Shared {
             let queue = || if config.is_multi_thread { LocalQueue::new() } else { LocalQueue::without_room() };
             let recorder = Recorder::of(&config);
             let new_core = |index| {
-                let mut core = Core::new(weak.as_ptr(), index, [queue(), queue()], clock.clone(), post.clone());
+                let queues = [queue(), queue()];
+                let mut core = Core::new(weak.as_ptr(), index, false, queues, clock.clone(), post.clone());
                 if let Some(recorder) = &recorder {
                     core.record(recorder.probe());
                 }
@@ -113,6 +119,8 @@ impl Shared {
                 recorder,
                 dumped: Mutex::default(),
                 warned: LastWarnings::default(),
+                guests: Guests::default(),
+                lacks_threads: AtomicBool::new(false),
                 externals: Mutex::default(),
                 unseen_errors: Throttle::new(),
                 group_errors: group::Errors::default(),
@@ -127,6 +135,12 @@ impl Shared {
         }
         if dumps {
             on_quit::start();
+        }
+        if shared.is_multi_thread() {
+            let index = shared.external_core().index();
+            let _is_first = shared.cores[index].ownership.wants_thread();
+            shared.idle.unpark(index); // it is on its way up: a task that comes meanwhile needs no second one
+            worker::start_thread(&shared, index).map_err(failed("start a worker thread", Object::Nothing))?;
         }
         if shared.warns() || shared.config.is_simulated() && config::warns(true)? {
             watcher::watch(&shared);
@@ -157,13 +171,37 @@ impl Shared {
         &self.resolver
     }
 
-    /// The core for what comes from threads that hold none: the last one, since `block_on` takes the first.
+    /// The core for what comes from threads that hold none, or a guest. The first one whose thread is started.
     fn external_core(&self) -> &Core {
         &self.cores[self.cores.len() - 1]
     }
 
-    /// Enters the runtime on this thread without holding a core. Sockets and timers that the thread registers are
-    /// served by the driver of a core that some thread works on, now and until the guard is dropped.
+    /// A core for a thread in `block_on` of a multi-threaded runtime, which holds it from now on.
+    pub(crate) fn take_guest(&self) -> &Core {
+        self.guests.take(|number| {
+            let driver = self.cores[0].driver();
+            let queues = [LocalQueue::without_room(), LocalQueue::without_room()];
+            let (shared, index) = (self.cores[0].shared_address(), self.cores.len() + number);
+            let mut core = Core::new(shared, index, true, queues, driver.timers().clock().clone(), driver.handle());
+            if let Some(recorder) = &self.recorder {
+                core.record(recorder.probe());
+            }
+            core
+        })
+    }
+
+    /// The cores of threads that are or were in `block_on` of a multi-threaded runtime.
+    pub(crate) fn guests(&self) -> impl Iterator<Item = &Core> {
+        self.guests.iter()
+    }
+
+    /// All cores, those of workers first, by their index.
+    pub(crate) fn all_cores(&self) -> impl Iterator<Item = &Core> {
+        self.cores.iter().chain(self.guests())
+    }
+
+    /// Enters the runtime on this thread without holding a core. Timers that the thread registers are served by the
+    /// worker that is always there.
     #[track_caller]
     pub(crate) fn enter(self: &Arc<Self>) -> context::Guard {
         self.enter_as(Role::Visitor)
@@ -173,11 +211,7 @@ impl Shared {
     #[track_caller]
     pub(crate) fn enter_as(self: &Arc<Self>, role: Role) -> context::Guard {
         self.process.check("Runtime::enter");
-        let core = self.cores.iter().find(|core| core.is_served()).unwrap_or(self.external_core());
-        let guard = context::enter_as(self, core, role);
-        // The owner may have left meanwhile; it reads `entered` after it has given up the ownership.
-        self.keep_served(core);
-        guard
+        context::enter_as(self, self.external_core(), role)
     }
 
     // Spawning.

@@ -137,7 +137,7 @@ impl ShutdownReport {
         self.workers + self.threads + tasks + jobs + self.lookups == 0
     }
 
-    /// Returns the number of workers in a long poll, including threads in `block_on`.
+    /// Returns the number of workers in a long poll.
     ///
     /// # Examples
     ///
@@ -287,6 +287,13 @@ impl Shared {
             core.ownership.retire();
             are_at_rest &= core.unparker.unpark() || is_free || !core.is_up.load(Relaxed);
         }
+        for guest in self.guests() {
+            match guest.ownership.try_take() {
+                true => worker::close_core(self, guest), // it may have mail
+                false => drop(guest.unparker.unpark().then_some(())),
+            }
+        }
+        self.fail_waits_in_place();
         self.blocking.close();
         if context::is_working_for(self) {
             return ShutdownReport::default(); // it would wait for itself
@@ -323,6 +330,16 @@ impl Shared {
             self.shut_drivers();
         }
         self.end.core_closed();
+        self.fail_waits_in_place();
+    }
+
+    /// Once the runtime ends, and each core that is not closed is in `block_in_place`: fails all waits if a thread is in
+    /// `block_on`, as that may be what one of these waits for. Called by all who bring that about.
+    pub(crate) fn fail_waits_in_place(&self) {
+        let cores = || self.cores.iter().map(|core| [core.closed(), &core.run.is_blocked]);
+        if self.end.is_over_but_for_waits(cores()) && self.guests().any(|guest| guest.ownership.is_held()) {
+            self.shut_drivers();
+        }
     }
 
     /// Drops the tasks in the injectors, which are cancelled.

@@ -14,6 +14,9 @@
 //! A task that has ended no longer counts as alive while its output is still being handed over or dropped, which may
 //! spawn. So all other workers must be parked too, and then no task must have begun before they were.
 //!
+//! Threads in `block_on` of a `multi_thread` runtime have no bit among those of workers: what such a thread begins after
+//! its last local task has counted as ended, while it drops an output, may not be waited for.
+//!
 //! # Lost tasks
 //!
 //! A task that waits and has no waker is never polled again: no reference to it is left except those of the runtime and
@@ -103,7 +106,7 @@ impl<'a> Asking<'a> {
         let _stale = std::mem::take(&mut waiting.lost); // a caller that has not taken it yet is told once more
         drop(waiting);
         // A worker that has parked before waits without a limit, and must look.
-        for core in &shared.cores {
+        for core in shared.all_cores() {
             core.unparker.unpark();
         }
         Self(shared)
@@ -149,11 +152,11 @@ impl Shared {
 
     /// How many tasks and jobs have ever begun.
     pub(crate) fn begun(&self) -> u64 {
-        self.blocking.begun() + self.cores.iter().map(Core::begun).sum::<u64>()
+        self.blocking.begun() + self.all_cores().map(Core::begun).sum::<u64>()
     }
 
     /// How many tasks are alive.
     pub(crate) fn alive(&self) -> usize {
-        self.cores.iter().map(Core::alive).sum()
+        self.all_cores().map(Core::alive).sum()
     }
 }

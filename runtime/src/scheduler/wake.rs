@@ -26,8 +26,6 @@
 //! queued. A burst of short tasks is spawned in one long run, and its mean says nothing about them. Tasks that events
 //! wake, in contrast, resemble those that earlier events woke.
 
-use std::sync::Arc;
-
 use mini_context::rules::{MOVE_COST, WAKE_COST};
 
 use crate::primitives::HAS_TIME;
@@ -119,14 +117,20 @@ impl Shared {
         if self.unpark_one() {
             return true;
         }
-        // The core of a current_thread runtime belongs to the thread in `block_on` or `turn`.
-        if self.is_closing() || !self.is_multi_thread() {
+        // The core of a current_thread runtime belongs to the thread in `block_on` or `turn`. A wake in a child of fork(2)
+        // may be the parent's, whose events the child must not take.
+        if self.is_closing() || !self.is_multi_thread() || !self.process.is_current() {
             return false;
         }
-        // The last core first: `block_on` takes the first.
         let Some(core) = self.cores.iter().rev().find(|core| core.ownership.wants_thread()) else { return false };
-        worker::start_thread(&core.schedule().arc(), core.index());
-        true
+        let started = worker::start_thread(&core.schedule().arc(), core.index());
+        let was_lacking = self.lacks_threads.swap(started.is_err(), Relaxed);
+        if let Err(error) = &started
+            && !was_lacking
+        {
+            say!("could not start worker thread {}: {error}; the others do its work", core.index());
+        }
+        started.is_ok()
     }
 
     /// Unparks one worker, the poller last; says whether there was one.
@@ -138,14 +142,6 @@ impl Shared {
         let mut others = self.idle.parked().filter(|&worker| Some(worker) != poller);
         others.any(|worker| self.cores[worker].unparker.unpark())
             || poller.is_some_and(|worker| self.cores[worker].unparker.unpark())
-    }
-
-    /// Call after releasing a core or failing to acquire one. Unparks one worker if there are sockets and no worker
-    /// polls the reactor. A `current_thread` runtime has no other; its embedder would be called each time it leaves.
-    pub(crate) fn keep_poller(&self) {
-        if self.is_multi_thread() && self.cores[0].driver().lacks_poller() && self.idle.must_wake() {
-            self.unpark_one();
-        }
     }
 
     /// The owner of `core` will be in a run until `until`, or for an unknown time. Makes sure that a parked worker
@@ -160,19 +156,6 @@ impl Shared {
             None if has_timer || driver.has_sockets() => drop(self.unpark_one()),
             None => {}
         }
-    }
-
-    /// Starts a worker thread for a core that no thread works on, if something can happen there that must be seen.
-    pub(crate) fn keep_served(self: &Arc<Self>, core: &Core) {
-        let is_needed = || core.has_entered() || core.driver().is_used() || self.is_any_task_alive();
-        if self.is_multi_thread() && !self.is_closing() && is_needed() && core.ownership.wants_thread() {
-            worker::start_thread(self, core.index());
-        }
-    }
-
-    /// Tries again to start the worker threads that could not be started, where they are still needed.
-    pub(crate) fn start_missing_threads(self: &Arc<Self>) {
-        self.cores.iter().filter(|core| core.ownership.lacks_thread()).for_each(|core| self.keep_served(core));
     }
 }
 

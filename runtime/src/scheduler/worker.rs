@@ -54,8 +54,6 @@ pub(crate) enum Stop {
     Done,
     /// The runtime shuts down.
     Closing,
-    /// A thread in `block_on` asks for this worker thread's core.
-    Wanted,
     /// A simulation cannot go on.
     Halted,
 }
@@ -117,7 +115,9 @@ impl<'a> Worker<'a> {
     ///
     /// If the core has tasks that may not leave another thread, which is named; the core is released again.
     pub(crate) fn new(shared: &'a Arc<Shared>, core: &'a Core) -> Result<Self, ThreadId> {
-        let worker = Self::sit_down(shared, core, shared.config.timer_slack)?;
+        // Workers wait for the timers of a guest.
+        let slack = shared.config.timer_slack.filter(|_| !core.is_guest());
+        let worker = Self::sit_down(shared, core, slack)?;
         core.embedder.note_served(true);
         Ok(worker)
     }
@@ -162,12 +162,14 @@ impl<'a> Worker<'a> {
             recorder: None,
             slack,
             is_closed: core.is_closed(),
-            has_shared: shared.is_multi_thread() && !core.is_closed(),
+            has_shared: shared.is_multi_thread() && core.takes_shared(),
             is_for_embedder: false,
             context: Some(context),
         };
         worker.count_from_now();
-        worker.recorder = Recorder::of(&shared.config, worker.meter.system_now());
+        if !core.is_guest() {
+            worker.recorder = Recorder::of(&shared.config, worker.meter.system_now());
+        }
         core.counts.busy.unpark(worker.meter.system_now());
         if let Some(probe) = &core.probe {
             probe.unparks();
@@ -183,21 +185,20 @@ impl<'a> Worker<'a> {
     /// Works until the main task, polled with `waker`, is ready, or the core must be left.
     pub(crate) fn drive(&mut self, main: &mut MainFuture<'_>, waker: &Waker) -> Stop {
         loop {
+            // Before each run: once the runtime ends, what a task waits for may fail, and it must not see that.
+            if self.must_close() {
+                return Stop::Closing;
+            }
             match self.next() {
                 Some(entry) => {
                     if self.run(entry, main, waker) {
                         return Stop::Done;
                     }
-                    if self.meter.is_fresh()
-                        && let Some(stop) = self.glance()
-                    {
-                        return stop;
+                    if self.meter.is_fresh() {
+                        self.glance();
                     }
                 }
                 None => {
-                    if let Some(stop) = self.stop() {
-                        return stop;
-                    }
                     if self.is_halted() {
                         return Stop::Halted;
                     }
@@ -377,20 +378,11 @@ impl<'a> Worker<'a> {
         self.core.run.is_in_long_run.store(false, Relaxed);
     }
 
-    /// Whether the core must be left, or closed.
-    fn stop(&self) -> Option<Stop> {
+    /// Whether the core must be closed, or the worker thread must end.
+    #[inline]
+    fn must_close(&self) -> bool {
         // Once the core is closed, a future in `block_on` may go on; a worker thread may not.
-        if self.shared.is_closing() && (!self.is_closed || self.main.is_none()) {
-            return Some(Stop::Closing);
-        }
-        if self.main.is_some() || !self.core.ownership.is_wanted() {
-            return None;
-        }
-        if self.core.owned_alive() > 0 {
-            self.core.ownership.decline();
-            return None;
-        }
-        Some(Stop::Wanted)
+        self.shared.is_closing() && (!self.is_closed || self.main.is_none())
     }
 
     /// Lets one future of the idle queue go on, unless the driver brings something to do.
@@ -406,21 +398,23 @@ impl<'a> Worker<'a> {
     pub(crate) fn close(&mut self) {
         self.is_closed = true;
         self.has_shared = false; // on a closed core no shared task may be queued
-        if self.core.close() {
+        if !self.core.close() {
+            return;
+        }
+        if self.core.is_guest() {
+            self.shared.fail_waits_in_place();
+        } else {
             self.core.drop_shared_of_others();
             self.shared.core_closed();
-        } else {
-            self.core.flush(); // it was closed before this worker came, which may have queued something
         }
     }
 
-    /// Ends the tasks that may not leave this thread, and leaves the others to the rest of the runtime.
+    /// Ends the tasks that were spawned on a guest, as they may not leave this thread.
     fn leave(&mut self) {
-        if !self.shared.is_multi_thread() {
-            return;
+        if self.core.is_guest() {
+            self.core.drop_owned();
+            self.core.idle_queue().disperse(); // one that was polled here may be awaited elsewhere
         }
-        self.core.drop_owned();
-        self.core.flush();
     }
 }
 
@@ -429,8 +423,11 @@ fn announce_up(shared: &Arc<Shared>, core: &Core) {
     core.is_up.store(true, Relaxed);
     core.embedder.note_more(false); // an embedder that comes is told by its next turn, or rung for
     core.counts.sittings.add(1); // the monitor looks for progress that stands still
-    shared.idle.unpark(core.index());
     core.set_owner();
+    if core.is_guest() {
+        return;
+    }
+    shared.idle.unpark(core.index());
     if shared.cores.len() > 1 {
         monitor::thread::start(shared);
         shared.monitor.rouse();
@@ -468,7 +465,9 @@ impl Drop for Worker<'_> {
         if let Some(slack) = self.slack {
             mini_net::set_timer_slack(slack);
         }
-        shared.idle.park(core.index());
+        if !core.is_guest() {
+            shared.idle.park(core.index());
+        }
         if !self.is_for_embedder {
             core.embedder.note_more(leaves_work(shared, core) || self.sees_work());
             core.embedder.note_served(false);
@@ -478,11 +477,6 @@ impl Drop for Worker<'_> {
         }
         self.context = None;
         core.ownership.release();
-        shared.keep_served(core);
-        if shared.has_injected() && shared.lacks_worker() {
-            shared.wake_one();
-        }
-        shared.keep_poller();
         close_if_closing(shared, core);
     }
 }

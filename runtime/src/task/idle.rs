@@ -23,8 +23,8 @@ use crate::scheduler::idle_queue::IdleQueue;
 /// time, in their order, so that each finds nothing else ready. With a paused clock they run before time moves on.
 ///
 /// On a worker that is never idle this never ends, and neither does it while another task loops over `yield_now`. A
-/// stolen task waits for its new worker. On a thread that is not a worker, such as a thread of another executor or one
-/// in a `block_on` that could not become a worker, it lets other tasks run once, and is then ready.
+/// stolen task waits for its new worker. On a thread that runs no tasks, such as one of another executor, it lets other
+/// tasks run once, and is then ready.
 ///
 /// # Examples
 ///

@@ -21,17 +21,15 @@ use crate::scheduler::shared::Shared;
 ///
 /// The tasks in this worker's queue go to the other workers, and its sockets and timers are served in its place. So `f`
 /// may compute or wait for a while, and may use values that are not `Send`. It may call [`block_on`](crate::block_on),
-/// whose future may await sockets, timers and tasks of this runtime. This thread polls that future and no task, so `f`
-/// may hold locks that tasks take. This does not hold if no worker serves the runtime, because the system cannot start
-/// threads.
+/// whose future may await sockets, timers and tasks of this runtime. This thread polls that future and no task of
+/// others, so `f` may hold locks that tasks take.
 ///
 /// Outside a runtime's tasks and `block_on` it just runs `f`.
 ///
 /// It starts no additional worker. While all workers are in `block_in_place`, no task runs. So `f` must not wait for
 /// tasks of this runtime unless the runtime has more workers than `block_in_place` calls can run at once. Tasks of
 /// [`spawn_local`](crate::spawn_local) on this worker, and futures joined with the calling one, wait until `f` returns.
-/// While all workers are in `block_in_place`, a [`block_on`](crate::block_on) on another thread does not become a
-/// worker: it only polls its future, and `spawn_local` panics in it. While `f` runs, a background thread wakes up every
+/// While `f` runs, a background thread wakes up every
 /// millisecond to serve this worker's sockets and timers, so an `f` that never returns costs a little all the time.
 /// [`spawn_blocking`](crate::spawn_blocking) has none of these limits.
 ///
@@ -54,7 +52,7 @@ use crate::scheduler::shared::Shared;
 /// It panics even then, so that the outcome does not depend on which thread came first. Use
 /// [`spawn_blocking`](crate::spawn_blocking) there.
 ///
-/// If `f` panics, for example because it calls `spawn_local`, even in a `block_on` of this runtime.
+/// If `f` panics, for example because it calls `spawn_local`.
 #[track_caller]
 pub fn block_in_place<F: FnOnce() -> R, R>(f: F) -> R {
     match context::with_held(|core| core.shared().is_multi_thread().then(|| core.schedule().arc())) {
@@ -91,9 +89,15 @@ impl Blocked {
         let blocked = Self(context::set_aside()?);
         let core = blocked.core();
         core.run.is_blocked.store(true, Relaxed);
-        shared.idle.park(core.index());
-        shared.monitor.note_stuck();
         core.idle_queue().disperse();
+        if core.is_guest() {
+            return Some(blocked);
+        }
+        shared.idle.park(core.index());
+        if shared.is_closing() {
+            shared.fail_waits_in_place();
+        }
+        shared.monitor.note_stuck();
         // After the above, as in a worker that parks: another thread may have seen this worker up, and woken none.
         if core.shared_len() > 0 || shared.has_injected() {
             shared.wake_one();
@@ -112,7 +116,9 @@ impl Blocked {
 impl Drop for Blocked {
     fn drop(&mut self) {
         let core = self.core();
-        core.shared().idle.unpark(core.index());
+        if !core.is_guest() {
+            core.shared().idle.unpark(core.index());
+        }
         core.run.is_blocked.store(false, Relaxed);
     }
 }

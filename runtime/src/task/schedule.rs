@@ -92,7 +92,7 @@ impl Schedule {
     /// Returns `true` if the holder of `held` queues shared tasks of this core's runtime itself.
     #[inline]
     pub(crate) fn is_queued_by(&self, held: &Core) -> bool {
-        held.belongs_to(self.shared()) && !held.is_closed()
+        held.belongs_to(self.shared()) && held.takes_shared()
     }
 
     /// The `Shared` itself.

@@ -80,12 +80,8 @@ where
 /// Panics outside a runtime, at the caller's line. Panics on a thread that has only entered a runtime, if that runtime
 /// is multi-threaded, or if another thread drives it or has local tasks on it.
 ///
-/// Panics in a `block_on` that could not become a worker because all workers' places are taken: by other threads in
-/// `block_on`, by workers with local tasks or in [`block_in_place`](crate::task::block_in_place), or by polls of more
-/// than 200 ms.
-///
-/// Panics inside the closure given to `block_in_place` and in a job of [`spawn_blocking`], even in a `block_on` of the
-/// same `multi_thread` runtime there.
+/// Panics in a `block_on` of a `current_thread` runtime that another thread runs, inside the closure given to
+/// [`block_in_place`](crate::task::block_in_place), and in a job of [`spawn_blocking`].
 #[track_caller]
 pub fn spawn_local<F>(future: F) -> JoinHandle<F::Output>
 where

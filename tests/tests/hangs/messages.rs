@@ -139,7 +139,9 @@ fn a_queue_that_grows_and_grows() {
             }
         };
         task("slow", slow); // receives events
-        yield_now().await;
+        while Handle::current().dump().tasks().iter().all(|task| task.waits_for().is_none()) {
+            yield_now().await;
+        }
         for n in 0..5000 {
             events.send(n).unwrap();
         }

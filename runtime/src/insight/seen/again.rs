@@ -15,9 +15,9 @@ impl Seen {
     ///
     /// A task that is seen twice in the same wait has not run in between. So if all of a circle are, there was a moment
     /// at which all of them waited, and each for what the next one had. Tasks that are not are said to go on.
-    pub(in crate::insight) fn look_again_at_circles(
+    pub(in crate::insight) fn look_again_at_circles<'a>(
         &mut self,
-        cores: &[Core],
+        cores: impl Iterator<Item = &'a Core>,
         mains: impl Iterator<Item = (u64, LastWait)>,
     ) {
         if self.holders.is_empty() {
@@ -60,7 +60,12 @@ impl Seen {
     }
 
     /// Calls `f` with those of the tasks at `places`, which are in order, that have not ended.
-    fn look_again(&self, cores: &[Core], places: &[u32], mut f: impl FnMut(u32, &Sight, &Task)) {
+    fn look_again<'a>(
+        &self,
+        cores: impl Iterator<Item = &'a Core>,
+        places: &[u32],
+        mut f: impl FnMut(u32, &Sight, &Task),
+    ) {
         let mut rest = places;
         for core in cores {
             let end = self.range(core.index()).end as u32;

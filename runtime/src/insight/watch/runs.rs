@@ -113,6 +113,7 @@ impl News<'_> {
                         let thread = config.thread_name.of(format_args!(""));
                         format!("until it returns, {thread}, the simulation of seed {seed}, stands still")
                     }
+                    None if core.is_guest() => "until it returns, its thread runs no other task".to_owned(),
                     None => format!("until it returns, worker {worker} runs no other task"),
                 };
                 let text = format!("{name} has been in one poll for {lasts} ms{does}; {until}");

@@ -67,7 +67,7 @@ impl Mains {
                 is_lost: wait.is_some() && MainTask::is_lost(&task),
             })
         };
-        Self(shared.cores.iter().filter_map(main).collect())
+        Self(shared.all_cores().filter_map(main).collect())
     }
 
     /// Those that ask to run again, with the number of their polls, and for how long each has run since it last waited.
@@ -118,7 +118,7 @@ impl Mains {
 
 impl Still {
     pub(super) fn of(shared: &Shared, now: Instant, mains: &Mains, before: &Self) -> Self {
-        let progress: Vec<u64> = shared.cores.iter().map(|core| core.counts.progress()).collect();
+        let progress: Vec<u64> = shared.all_cores().map(|core| core.counts.progress()).collect();
         let since = before.parked.as_ref().filter(|(_, before)| *before == progress).map_or(now, |(since, _)| *since);
         let parked = is_parked(shared).then_some((since, progress));
         Self { parked, jumps: jumps(shared, now, mains, before.jumps) }
@@ -163,7 +163,7 @@ fn tell(voice: &mut Voice<'_>, why: &str) {
     /// So many tasks are told.
     const TASKS: usize = 4;
     let shared = voice.shared;
-    let wait = shared.cores.iter().find_map(|core| core.main.get()).map(|(_, wait)| wait);
+    let wait = shared.all_cores().find_map(|core| core.main.get()).map(|(_, wait)| wait);
     voice.say(WarningKind::Stillness, &Subject::of_main(wait), || {
         let mut text = format!("{why}; the future of block_on waits for {}", wait.map_or_else(String::new, told));
         let seen = shared.seen(None);
@@ -186,8 +186,8 @@ fn is_parked(shared: &Shared) -> bool {
     let is_idle =
         |core: &Core| (core.unparker.is_parked() || !core.ownership.is_held()) && !core.driver().is_to_be_heard_of();
     let waits = |core: &Core| core.unparker.is_parked() && core.main.get().is_some();
-    shared.cores.iter().all(is_idle)
-        && shared.cores.iter().any(waits)
+    shared.all_cores().all(is_idle)
+        && shared.all_cores().any(waits)
         && shared.blocking.in_flight() == 0
         && !shared.has_injected()
 }
@@ -222,7 +222,7 @@ fn jumps(
 fn threads_wait(shared: &Shared) -> bool {
     let Ok(threads) = std::fs::read_dir("/proc/self/task") else { return false };
     // A thread that has held a core before may compute since.
-    let held = shared.cores.iter().filter(|core| core.ownership.is_held());
+    let held = shared.all_cores().filter(|core| core.ownership.is_held());
     let workers: Vec<i32> = held.map(|core| core.owner().to_raw()).collect();
     let own = ThreadNumber::current().to_raw();
     let mut idle = shared.blocking.gauge().idle;

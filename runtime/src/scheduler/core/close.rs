@@ -9,7 +9,7 @@ use std::ptr;
 use mini_context::rules::MAIL_LIMIT;
 
 use super::{Core, Entry, OwnedTasks, from_raw};
-use crate::primitives::atomic::{Ordering::SeqCst, fence};
+use crate::primitives::atomic::{Ordering::Relaxed, Ordering::SeqCst, fence};
 use crate::primitives::lock;
 use crate::primitives::thread::ThreadId;
 use crate::task::{Class, Task};
@@ -70,6 +70,7 @@ impl Core {
         if self.closed.swap(true, SeqCst) {
             return false;
         }
+        self.takes_shared.store(false, Relaxed);
         self.owned_tasks().refuse();
         self.drop_shared();
         self.drop_queued();

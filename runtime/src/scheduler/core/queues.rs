@@ -98,13 +98,4 @@ impl Core {
             probe.stole(tasks);
         }
     }
-
-    /// Moves the shared tasks queued here to the injectors. Owner only; the core is about to be left.
-    pub(crate) fn flush(&self) {
-        for class in Class::ALL {
-            while let Some(task) = self.pop_shared(class) {
-                self.shared().injector(class).push(task);
-            }
-        }
-    }
 }

@@ -45,26 +45,11 @@ pub(crate) fn start(shared: &Arc<Shared>) {
     }
 }
 
-/// Leaves it to the monitor to start the worker threads that could not be started; says whether there is a monitor.
-pub(crate) fn start_threads_later(shared: &Arc<Shared>) -> bool {
-    if shared.cores.len() > 1 {
-        start(shared);
-    }
-    let monitor = &shared.monitor;
-    monitor.lacks_thread.store(true, SeqCst);
-    monitor.unpark();
-    monitor.is_started()
-}
-
 fn run(shared: &Arc<Shared>) {
     let mut events = Events::new();
     let mut seen = vec![None; shared.cores.len()];
-    let (mut quiet, mut looks) = (0, 0_u32);
+    let mut quiet = 0;
     while !shared.monitor.is_stopped() {
-        looks = looks.wrapping_add(1);
-        if looks.is_multiple_of(QUIET_TICKS) && shared.monitor.lacks_thread.swap(false, SeqCst) {
-            shared.start_missing_threads();
-        }
         if is_quiet(shared) {
             quiet += 1;
             if quiet == 1 {
@@ -113,9 +98,7 @@ fn stand_in(shared: &Shared, core: &Core, events: &mut Events) {
 
 /// Whether there is nothing to look at.
 fn is_quiet(shared: &Shared) -> bool {
-    !shared.monitor.lacks_thread.load(SeqCst)
-        && shared.idle.is_everyone_parked()
-        && !shared.cores.iter().any(|core| core.run.is_blocked.load(Relaxed))
+    shared.idle.is_everyone_parked() && !shared.cores.iter().any(|core| core.run.is_blocked.load(Relaxed))
 }
 
 /// Waits until a worker is unparked.

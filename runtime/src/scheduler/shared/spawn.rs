@@ -9,9 +9,9 @@ impl Shared {
     /// The core of a task that this thread spawns, and how it gets there.
     pub(super) fn place(&self) -> (&Core, Start) {
         match (context::held_of(self), self.is_multi_thread()) {
-            (Some(core), true) => (core, Start::Shared),
+            (Some(core), true) if !core.is_guest() => (core, Start::Shared),
             (Some(core), false) => (core, Start::Owned),
-            (None, is_multi_thread) => {
+            (_, is_multi_thread) => {
                 self.process.check("spawn");
                 (self.external_core(), if is_multi_thread { Start::Injected } else { Start::Posted })
             }

@@ -66,7 +66,7 @@ pub(crate) fn close_core(shared: &Arc<Shared>, core: &Core) {
     if let Some(thread) = core.pinned_elsewhere() {
         core.forget_pinned(thread);
     }
-    if core.close() {
+    if core.close() && !core.is_guest() {
         shared.core_closed();
     }
     drop(context);

@@ -5,17 +5,16 @@
 
 use mini_context::rules::{AGAIN_AFTER, AGAIN_AT_LEAST, AGAIN_LOOK, LOOK_RUNS, LOOK_TIME, TICK, WAKE_COST};
 
-use super::{Stop, Worker};
+use super::Worker;
 use crate::scheduler::core::Core;
 use crate::scheduler::driver::Delivered;
 use crate::scheduler::wake::will_last;
 use crate::task::Class;
 
 impl Worker<'_> {
-    /// Done after a run that was measured: four comparisons as a rule, and nothing else. Says whether the core must be
-    /// left.
+    /// Done after a run that was measured: four comparisons as a rule, and nothing else.
     #[inline]
-    pub(super) fn glance(&mut self) -> Option<Stop> {
+    pub(super) fn glance(&mut self) {
         let now = self.meter.now();
         if self.core.driver().timers().may_be_due(now) {
             let timers = self.core.driver().fire();
@@ -26,14 +25,9 @@ impl Worker<'_> {
             self.ask(now);
         }
         let runs = self.core.counts.runs.get() + u64::from(self.meter.unread());
-        if !self.is_time_to_look(now) && runs < self.look_at_run {
-            return None;
-        }
-        let stop = self.stop();
-        if stop.is_none() {
+        if self.is_time_to_look(now) || runs >= self.look_at_run {
             self.look();
         }
-        stop
     }
 
     /// Asks whether the tasks that wait are worth another worker.
@@ -98,8 +92,10 @@ impl Worker<'_> {
         core.note_queue();
         self.record_queues();
         let before = self.shared_waiting();
-        let delivered = core.driver().poll(&mut self.events, core.embedder.is_watched());
-        self.note_delivered(delivered);
+        if !core.is_guest() {
+            let delivered = core.driver().poll(&mut self.events, core.embedder.is_watched());
+            self.note_delivered(delivered);
+        }
         self.ask_ahead(before);
         core.take_remote_frees();
         if self.has_shared {

@@ -71,7 +71,7 @@ impl Worker<'_> {
         self.was_woken = self.end_wait();
         shared.config.hooks.after_park();
         self.ask_ahead(0);
-        if !self.is_alone() {
+        if !self.is_alone() && !core.is_guest() {
             shared.monitor.rouse();
         }
     }
@@ -136,7 +136,9 @@ impl Worker<'_> {
         }
         self.note_wait(now);
         core.unparker.announce(wait);
-        self.shared.idle.park(core.index());
+        if !core.is_guest() {
+            self.shared.idle.park(core.index());
+        }
     }
 
     /// Lets others know that this worker is up; says whether another thread has unparked it.
@@ -151,7 +153,9 @@ impl Worker<'_> {
         self.note_waited(now);
         let was_woken = core.unparker.retract();
         core.is_up.store(true, Relaxed);
-        self.shared.idle.unpark(core.index());
+        if !core.is_guest() {
+            self.shared.idle.unpark(core.index());
+        }
         was_woken
     }
 
@@ -160,6 +164,9 @@ impl Worker<'_> {
     /// from one wait to the next. A single worker always may; it takes the role if the monitor may look there in its
     /// place.
     fn choose_wait(&self) -> (Wait, bool) {
+        if self.core.is_guest() {
+            return (Wait::Thread, false);
+        }
         let is_shared = !self.is_alone() || self.shared.monitor.is_started();
         match self.wants_poller() || self.core.driver().may_have_deadline() {
             true if !is_shared => (Wait::Reactor, false),
@@ -176,7 +183,7 @@ impl Worker<'_> {
 
     /// Whether something may happen that no worker would hear of if this one waited as it has announced.
     fn is_unheard(&self, wait: Wait) -> bool {
-        wait == Wait::Thread && !self.core.driver().poller().is_taken() && self.wants_poller()
+        wait == Wait::Thread && !self.core.is_guest() && !self.core.driver().poller().is_taken() && self.wants_poller()
     }
 
     pub(super) fn is_alone(&self) -> bool {
@@ -211,15 +218,15 @@ impl Worker<'_> {
     /// saw this worker up.
     fn misses_call(&self) -> bool {
         let shared = self.shared;
-        shared.monitor.has_stuck() && !self.is_closed && self.others().any(Core::is_worth_stealing)
+        shared.monitor.has_stuck() && self.has_shared && self.others().any(Core::is_worth_stealing)
     }
 
     /// The last look before the wait; see `unparker.rs` and `idle.rs`.
     pub(super) fn sees_work(&self) -> bool {
         self.core.has_mail()
             || self.main.as_ref().is_some_and(|main| main.is_woken())
-            || !self.is_closed && self.shared.has_injected()
+            || self.has_shared && self.shared.has_injected()
             || self.misses_call()
-            || self.stop().is_some()
+            || self.must_close()
     }
 }

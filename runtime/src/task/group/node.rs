@@ -511,7 +511,7 @@ impl Straggler {
         let shared = handle.task().header().schedule.arc();
         let id = straggler.id.get();
         let polls = |core: &Core| core.ownership.is_held() && core.counts.task.load(Relaxed) == id;
-        let is_running = shared.cores.iter().any(polls) || shared.blocking.runs(id);
+        let is_running = shared.all_cores().any(polls) || shared.blocking.runs(id);
         Self { is_running, ..straggler }
     }
 }
