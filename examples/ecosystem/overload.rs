@@ -1,5 +1,5 @@
-//! Overload: a server of axum that is asked for more than it can do, with and without a layer of ten lines that sheds
-//! load by `mini::task::queue_delay`.
+//! Overload: a server of axum that is asked for more than it can do, with and without a layer that sheds load by how late
+//! a task of the runtime was lately.
 //!
 //! An answer takes the server a millisecond, and its clients wait for a tenth of a second. They come at their own rate,
 //! whether or not the server keeps up (an open loop): half, once, one and a half times, twice and three times what it
@@ -19,6 +19,7 @@ use std::io::{self, BufRead, BufReader};
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use axum::Router;
@@ -53,9 +54,20 @@ async fn work() -> &'static str {
     "done"
 }
 
+/// How late [`watch`] was lately, in microseconds: as long would a new task wait.
+static LATE: AtomicU64 = AtomicU64::new(0);
+
+async fn watch() {
+    loop {
+        let due = mini::time::Instant::now() + Duration::from_millis(1);
+        sleep_until(due).await;
+        LATE.store(due.elapsed().as_micros() as u64, Relaxed);
+    }
+}
+
 /// The layer.
 async fn shed(request: Request, next: Next) -> Response {
-    if mini::task::queue_delay() > BUDGET {
+    if Duration::from_micros(LATE.load(Relaxed)) > BUDGET {
         return StatusCode::SERVICE_UNAVAILABLE.into_response();
     }
     next.run(request).await
@@ -65,6 +77,7 @@ async fn shed(request: Request, next: Next) -> Response {
 async fn serve(sheds: bool) -> Result<(), Failure> {
     let router = Router::new().route("/", get(work));
     let router = if sheds { router.layer(from_fn(shed)) } else { router };
+    mini::spawn(watch());
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     println!("{}", listener.local_addr()?);
     mini_hyper::serve(listener, router).await?;

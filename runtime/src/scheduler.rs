@@ -8,7 +8,6 @@ pub(crate) mod context;
 pub(crate) mod core;
 pub(crate) mod core_refs;
 pub(crate) mod counts;
-pub(crate) mod delay;
 pub(crate) mod driver;
 pub(crate) mod embedder;
 pub(crate) mod end;

@@ -93,7 +93,6 @@ use std::task::Waker;
 
 #[cfg(feature = "futures-task")]
 pub use crate::futures_task::LocalSpawner;
-pub use crate::scheduler::delay::queue_delay;
 pub use crate::structure::{LocalScope, Scope, ScopedJoinHandle, TryLocalScope, TryScope};
 pub use budget::{ConsumeBudget, Unconstrained, consume_budget, unconstrained};
 pub use builder::{Builder, try_name};

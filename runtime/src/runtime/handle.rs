@@ -9,7 +9,6 @@ use std::panic::Location;
 #[cfg(feature = "insight")]
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::Id;
 #[cfg(feature = "insight")]
@@ -231,21 +230,6 @@ impl Handle {
     #[track_caller]
     pub fn enter(&self) -> EnterGuard<'_> {
         EnterGuard { _guard: self.shared.enter(), _handle: PhantomData }
-    }
-
-    /// Estimates how long a task that the calling thread spawns now would wait for its first poll; see
-    /// [`mini::task::queue_delay`](crate::task::queue_delay). On a worker of this runtime it returns the result of that
-    /// function; on any other thread, the delay of a task that is spawned from outside.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// let runtime = mini::runtime::Runtime::new()?;
-    /// assert!(runtime.handle().queue_delay().is_zero()); // nothing waits
-    /// # std::io::Result::Ok(())
-    /// ```
-    pub fn queue_delay(&self) -> Duration {
-        self.shared.queue_delay()
     }
 
     /// Returns counts of the runtime's activity; see [`Metrics`].

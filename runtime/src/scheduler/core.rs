@@ -27,7 +27,6 @@ use crate::recorder::Probe;
 use crate::scheduler::context;
 use crate::scheduler::core_refs::CoreRefs;
 use crate::scheduler::counts::Counts;
-use crate::scheduler::delay::Load;
 use crate::scheduler::driver::{Driver, ReactorHandle};
 use crate::scheduler::embedder::Embedder;
 use crate::scheduler::fifo::Fifo;
@@ -76,7 +75,6 @@ pub(crate) struct Core {
     /// If the runtime is simulated.
     #[cfg(feature = "sim")]
     pub(crate) world: Option<Box<crate::sim::world::World>>,
-    pub(crate) load: Load,
     /// What records the owner's doings, if the user asks for that.
     pub(crate) probe: Option<Box<Probe>>,
     /// Entries in the owner's queue, as of its last look at the driver.
@@ -218,7 +216,6 @@ impl Core {
             counts: Counts::new(clock),
             #[cfg(feature = "sim")]
             world: None,
-            load: Load::default(),
             probe: None,
             queued: AtomicUsize::default(),
             noted: Default::default(),
@@ -412,11 +409,6 @@ impl Core {
         for class in Class::ALL {
             self.noted[class as usize].store(self.len_of(class), Relaxed);
         }
-    }
-
-    /// Entries in the owner's queue at its last look.
-    pub(crate) fn noted_owned(&self) -> usize {
-        self.queued.load(Relaxed)
     }
 
     /// The shared tasks of a class that were here at the owner's last look.

@@ -42,7 +42,6 @@ mod turn;
 use free_core::close_if_closing;
 pub(crate) use free_core::{NoCore, close_core, with_free_core};
 pub(crate) use main_task::{MainSight, MainTask};
-pub(crate) use next::part_of_injector;
 use next::{Debt, Quota, Why};
 use phases::Recorder;
 pub(crate) use thread::start_thread;

@@ -64,8 +64,6 @@ impl Worker<'_> {
             // run that takes as long.
             self.again_look = AGAIN_LOOK - mean.min(AGAIN_LOOK) / 2;
         }
-        let woken = runs.saturating_sub(self.again_runs);
-        self.core.load.note_runs(woken, self.ran.saturating_sub(self.again_ran));
     }
 
     /// After a look or a wait, before which `before` tasks waited for any worker. If the tasks that have come will wait
@@ -142,7 +140,6 @@ impl Worker<'_> {
     pub(super) fn count_from_now(&mut self) {
         let now = self.meter.now();
         self.looked = now;
-        self.core.load.note_look(now);
         self.ran = 0;
         (self.again_runs, self.again_ran) = (0, 0);
         self.look_at_run = self.core.counts.runs.get() + u64::from(LOOK_RUNS);

@@ -60,7 +60,7 @@ impl Quota {
 /// The part of the runs, in 64ths, for an injector with `there` tasks: the part that they are of all waiting tasks,
 /// rounded up, so that the last one there does not wait for longer and longer. It has a limit, so that the tasks here
 /// go on, however many come.
-pub(crate) fn part_of_injector(there: usize, here: usize) -> u32 {
+fn part_of_injector(there: usize, here: usize) -> u32 {
     let part = (LOOK_RUNS as usize * there).div_ceil((there + here).max(1));
     (part as u32).min(INJECTED_SHARE)
 }
