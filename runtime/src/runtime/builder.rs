@@ -254,8 +254,8 @@ impl<R> Builder<R> {
     }
 
     /// Records the activity of the workers at all times: polls, wakes, spawns, waits, events, timers, steals, blocking
-    /// jobs. Each worker has a ring buffer of `bytes`; all other threads share one more. [`Handle::snapshot`] writes
-    /// the content, for <https://ui.perfetto.dev>; see the [chapter about traces](crate::guide::trace).
+    /// jobs. Each worker, and each thread in `block_on` of a multi-threaded runtime, has a ring buffer of `bytes`; all
+    /// other threads share one more. [`Handle::snapshot`] writes the content, for <https://ui.perfetto.dev>; see the [chapter about traces](crate::guide::trace).
     ///
     /// An event takes 16 bytes, so 1 MiB has the last 65,535 events: a poll and the wake before it are two. `bytes` is
     /// from 1 KiB to 1 GiB, and rounded down to a power of two. Recording takes about 15 ns for each poll and wake, and
