@@ -134,7 +134,7 @@ where
     Copy { reader, writer, flow: Flow::new(waits(const { &SITES }), Last::Flush) }
 }
 
-/// The future of [`copy_bidirectional`].
+/// Future of [`copy_bidirectional`]: resolves to `io::Result<(u64, u64)>`, the bytes from `a` to `b` and back.
 #[must_use = "futures do nothing unless awaited"]
 pub struct CopyBidirectional<'a, A: ?Sized, B: ?Sized> {
     a: &'a mut A,
@@ -143,7 +143,7 @@ pub struct CopyBidirectional<'a, A: ?Sized, B: ?Sized> {
     back: Flow,
 }
 
-/// The future of [`copy`].
+/// Future of [`copy`]: resolves to `io::Result<u64>`, the number of bytes copied.
 #[must_use = "futures do nothing unless awaited"]
 pub struct Copy<'a, R: ?Sized, W: ?Sized> {
     reader: &'a mut R,

@@ -68,74 +68,74 @@ macro_rules! futures {
 }
 
 futures! {
-    "Resolves to the number of bytes that were read, 0 at the end; returned by `read`."
+    "Future of `read`: resolves to `io::Result<usize>`, the number of bytes read, 0 at the end."
     Read<'a; T: Channel = OwnedFd> = Op<'a, call::Recv<'a>, T> => usize;
 
-    "Resolves to the number of bytes that were read into several buffers, 0 at the end; returned by `read_vectored`."
+    "Future of `read_vectored`: resolves to `io::Result<usize>`, the number of bytes read, 0 at the end."
     ReadVectored<'a, 'b; T: Channel = OwnedFd> = Op<'a, call::RecvVectored<'a, 'b>, T> => usize;
 
-    "Resolves to the number of bytes that were written; returned by `write`."
+    "Future of `write`: resolves to `io::Result<usize>`, the number of bytes written."
     Write<'a; T: Channel = OwnedFd> = Op<'a, call::Send<'a>, T> => usize;
 
-    "Resolves to the number of bytes that were written from several buffers; returned by `write_vectored`."
+    "Future of `write_vectored`: resolves to `io::Result<usize>`, the number of bytes written."
     WriteVectored<'a, 'b; T: Channel = OwnedFd> = Op<'a, call::SendVectored<'a, 'b>, T> => usize;
 
-    "Resolves to the number of bytes that were seen and stay to be read; returned by `peek`."
+    "Future of `peek`: resolves to `io::Result<usize>`, the number of bytes seen, which stay to be read."
     Peek<'a> = Op<'a, call::Peek<'a>> => usize;
 
-    "Resolves to the length of the message that was received; returned by `recv`."
+    "Future of `recv`: resolves to `io::Result<usize>`, the length of the message."
     Recv<'a> = Op<'a, call::Recv<'a>> => usize;
 
-    "Resolves to the length of the message that was sent; returned by `send`."
+    "Future of `send`: resolves to `io::Result<usize>`, the length of the message."
     Send<'a> = Op<'a, call::Send<'a>> => usize;
 
-    "Resolves to the length of a UDP message and its sender; returned by `recv_from` and `peek_from`."
+    "Future of `recv_from` and `peek_from` of a [`UdpSocket`]: resolves to `io::Result<(usize, SocketAddr)>`."
     RecvFrom<'a> = Op<'a, call::RecvFrom<'a, UdpSocket>> => (usize, SocketAddr);
 
-    "Resolves to the length of a message between Unix sockets and its sender; returned by `recv_from` and `peek_from`."
+    "Future of `recv_from` and `peek_from` of a [`UnixDatagram`]: resolves to `io::Result<(usize, SocketAddr)>`."
     RecvFromUnix<'a> = Op<'a, call::RecvFrom<'a, UnixDatagram>> => (usize, UnixAddr);
 
-    "Resolves to a TCP connection, and the address that it comes from; returned by `accept`."
+    "Future of [`TcpListener::accept`]: resolves to `io::Result<(TcpStream, SocketAddr)>`."
     Accept<'a> = Op<'a, call::Accept<TcpListener>> => (TcpStream, SocketAddr);
 
-    "Resolves to a Unix connection, and the address that it comes from; returned by `accept`."
+    "Future of [`UnixListener::accept`]: resolves to `io::Result<(UnixStream, SocketAddr)>`."
     AcceptUnix<'a> = Op<'a, call::Accept<UnixListener>> => (UnixStream, UnixAddr);
 
-    "Resolves to a Unix connection for messages, and the address that it comes from; returned by `accept`."
+    "Future of [`UnixSeqpacketListener::accept`]: resolves to `io::Result<(UnixSeqpacket, SocketAddr)>`."
     AcceptSeqpacket<'a> = Op<'a, call::Accept<UnixSeqpacketListener>> => (UnixSeqpacket, UnixAddr);
 
-    "Resolves when it can probably be read, a socket or a pipe; returned by `readable`."
+    "Future of `readable`: resolves to `io::Result<()>` when a read will probably not wait."
     Readable<'a; T: AsFd = OwnedFd> = Readiness<'a, (), T> => ();
 
-    "Resolves when it can probably be written, a socket or a pipe; returned by `writable`."
+    "Future of `writable`: resolves to `io::Result<()>` when a write will probably not wait."
     Writable<'a; T: AsFd = OwnedFd> = Readiness<'a, (), T> => ();
 
-    "Resolves to the readiness that there is, of what is waited for; returned by `ready`."
+    "Future of `ready`: resolves to `io::Result<Ready>`, the readiness that was waited for."
     WaitReady<'a; T: AsFd = OwnedFd> = Readiness<'a, Ready, T> => Ready;
 
-    "Resolves to the number of bytes that were sent with descriptors; returned by `send_fds`."
+    "Future of `send_fds`: resolves to `io::Result<usize>`, the number of bytes sent."
     SendFds<'a> = Op<'a, fds::SendFds<'a>> => usize;
 
-    "Resolves to the number of bytes that were received, and the descriptors with them; returned by `recv_fds`."
+    "Future of `recv_fds`: resolves to `io::Result<(usize, Vec<OwnedFd>)>`, the number of bytes and the descriptors."
     RecvFds<'a> = Op<'a, fds::RecvFds<'a>> => (usize, Vec<OwnedFd>);
 
-    "Resolves to the result of `connect` on a UDP socket; returned by it."
+    "Future of [`UdpSocket::connect`]: resolves to `io::Result<()>`."
     ConnectUdp<'a> = TryEach<'a, UdpSocket, ()> => ();
 }
 
-/// Resolves to a listener; returned by `bind` of a TCP listener.
+/// Future of [`TcpListener::bind`]: resolves to `io::Result<TcpListener>`.
 #[must_use = "futures do nothing unless awaited"]
 pub struct Bind(pub(crate) TryEach<'static, (), TcpListener>);
 
-/// Resolves to a socket; returned by `bind` of a UDP socket.
+/// Future of [`UdpSocket::bind`]: resolves to `io::Result<UdpSocket>`.
 #[must_use = "futures do nothing unless awaited"]
 pub struct BindUdp(pub(crate) TryEach<'static, (), UdpSocket>);
 
-/// Resolves to what a closure returns; returned by `async_io` of a socket.
+/// Future of `async_io` of a socket: resolves to the `io::Result<R>` of the closure.
 #[must_use = "futures do nothing unless awaited"]
 pub struct AsyncIo<'a, F>(pub(crate) Op<'a, call::Custom<F>>);
 
-/// Resolves to what a closure returns; returned by `async_io` of an `AsyncFd`.
+/// Future of `async_io` of an [`AsyncFd`](crate::AsyncFd): resolves to the `io::Result<R>` of the closure.
 #[must_use = "futures do nothing unless awaited"]
 pub struct AsyncFdIo<'a, F, T: AsFd>(pub(crate) Op<'a, call::CustomOn<F>, T>);
 

@@ -31,7 +31,7 @@ pub(crate) struct Op<'a, C, T: AsFd = OwnedFd> {
     call: C,
 }
 
-/// Fills a buffer to the end; returned by `read_exact`.
+/// Future of `read_exact`: resolves to `io::Result<()>` when the buffer is full.
 #[must_use = "futures do nothing unless awaited"]
 pub struct ReadExact<'a, T: AsFd = OwnedFd> {
     waiting: Waiting<'a, Source<T>>,
@@ -39,7 +39,7 @@ pub struct ReadExact<'a, T: AsFd = OwnedFd> {
     filled: usize,
 }
 
-/// Reads to the end of a stream; returned by `read_to_end`.
+/// Future of `read_to_end`: resolves to `io::Result<usize>`, the number of bytes read.
 #[must_use = "futures do nothing unless awaited"]
 pub struct ReadToEnd<'a, T: AsFd = OwnedFd> {
     waiting: Waiting<'a, Source<T>>,
@@ -47,14 +47,14 @@ pub struct ReadToEnd<'a, T: AsFd = OwnedFd> {
     read: usize,
 }
 
-/// Writes a whole buffer; returned by `write_all`.
+/// Future of `write_all`: resolves to `io::Result<()>` when the whole buffer is written.
 #[must_use = "futures do nothing unless awaited"]
 pub struct WriteAll<'a, T: AsFd = OwnedFd> {
     waiting: Waiting<'a, Source<T>>,
     rest: &'a [u8],
 }
 
-/// Sends a message to an address, which may have to be looked up; returned by `send_to`.
+/// Future of `send_to`: resolves to `io::Result<usize>`, the length of the message.
 ///
 /// `P` is the type of a Unix socket's path, which is kept until the message is sent: its destructor may remove the
 /// socket.

@@ -73,7 +73,7 @@ pub fn next_connection<L: Listener>(listener: &L) -> NextConnection<'_, L> {
     NextConnection { accept: listener.accept_next(), pause: None }
 }
 
-/// Takes the next connection; returned by [`next_connection`].
+/// Future of [`next_connection`]: resolves to `io::Result<(Connection, Addr)>`, such as `(TcpStream, SocketAddr)`.
 #[must_use = "futures do nothing unless awaited"]
 pub struct NextConnection<'a, L: Listener + 'a> {
     accept: L::Accept<'a>,

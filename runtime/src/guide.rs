@@ -1,80 +1,102 @@
+#![cfg_attr(not(doctest), doc = include_str!("../guide/links.md"))]
 #![doc = include_str!("../guide/front.md")]
 //!
 //! Only here, in the documentation: a program has no such module.
 
+// `links.md` defines the links of all chapters for rustdoc, before each chapter defines them for the forge: the first
+// definition of a label counts. `tests/tests/links.rs` writes it. Without it a failing example is reported with its
+// chapter's file and line.
+
+#[cfg_attr(not(doctest), doc = include_str!("../guide/links.md"))]
 #[doc = include_str!("../guide/first_program.md")]
-#[doc = ""]
-#[doc = include_str!("../guide/pictures/future.svg")]
-#[doc = ""]
-#[doc = include_str!("../guide/pictures/tasks.svg")]
 pub mod first_program {}
 
+#[cfg_attr(not(doctest), doc = include_str!("../guide/links.md"))]
 #[doc = include_str!("../guide/event_loop.md")]
-#[doc = ""]
-#[doc = include_str!("../guide/pictures/turn.svg")]
 pub mod event_loop {}
 
+#[cfg_attr(not(doctest), doc = include_str!("../guide/links.md"))]
 #[doc = include_str!("../guide/tasks.md")]
 pub mod tasks {}
 
+#[cfg_attr(not(doctest), doc = include_str!("../guide/links.md"))]
 #[doc = include_str!("../guide/structure.md")]
 pub mod structure {}
 
+#[cfg_attr(not(doctest), doc = include_str!("../guide/links.md"))]
 #[doc = include_str!("../guide/select.md")]
 pub mod select {}
 
+#[cfg_attr(not(doctest), doc = include_str!("../guide/links.md"))]
 #[doc = include_str!("../guide/time.md")]
 pub mod time {}
 
+#[cfg_attr(not(doctest), doc = include_str!("../guide/links.md"))]
 #[doc = include_str!("../guide/deadlines.md")]
 pub mod deadlines {}
 
+#[cfg_attr(not(doctest), doc = include_str!("../guide/links.md"))]
 #[doc = include_str!("../guide/sockets.md")]
 pub mod sockets {}
 
+#[cfg_attr(not(doctest), doc = include_str!("../guide/links.md"))]
 #[doc = include_str!("../guide/blocking.md")]
 pub mod blocking {}
 
+#[cfg_attr(not(doctest), doc = include_str!("../guide/links.md"))]
 #[doc = include_str!("../guide/shutdown.md")]
 pub mod shutdown {}
 
+#[cfg_attr(not(doctest), doc = include_str!("../guide/links.md"))]
 #[doc = include_str!("../guide/testing.md")]
 pub mod testing {}
 
+#[cfg_attr(not(doctest), doc = include_str!("../guide/links.md"))]
 #[doc = include_str!("../guide/hangs.md")]
 pub mod hangs {}
 
+#[cfg_attr(not(doctest), doc = include_str!("../guide/links.md"))]
 #[doc = include_str!("../guide/warnings.md")]
 pub mod warnings {}
 
+#[cfg_attr(not(doctest), doc = include_str!("../guide/links.md"))]
 #[doc = include_str!("../guide/trace.md")]
 pub mod trace {}
 
+#[cfg_attr(not(doctest), doc = include_str!("../guide/links.md"))]
 #[doc = include_str!("../guide/sharing.md")]
 pub mod sharing {}
 
 // Its code is compiled by the tests of mini-hyper.
 #[cfg(not(doctest))]
+#[cfg_attr(not(doctest), doc = include_str!("../guide/links.md"))]
 #[doc = include_str!("../guide/servers.md")]
 pub mod servers {}
 
+#[cfg_attr(not(doctest), doc = include_str!("../guide/links.md"))]
 #[doc = include_str!("../guide/templates.md")]
 pub mod templates {}
 
+#[cfg_attr(not(doctest), doc = include_str!("../guide/links.md"))]
 #[doc = include_str!("../guide/embedding.md")]
 pub mod embedding {}
 
+#[cfg_attr(not(doctest), doc = include_str!("../guide/links.md"))]
 #[doc = include_str!("../guide/porting.md")]
 pub mod porting {}
 
+#[cfg_attr(not(doctest), doc = include_str!("../guide/links.md"))]
 #[doc = include_str!("../guide/crates.md")]
 pub mod crates {}
 
+#[cfg_attr(not(doctest), doc = include_str!("../guide/links.md"))]
 #[doc = include_str!("../guide/deploying.md")]
 pub mod deploying {}
 
+#[cfg_attr(not(doctest), doc = include_str!("../guide/links.md"))]
 #[doc = include_str!("../guide/differences.md")]
 pub mod differences {}
 
+#[cfg_attr(not(doctest), doc = include_str!("../guide/links.md"))]
 #[doc = include_str!("../guide/platforms.md")]
 pub mod platforms {}

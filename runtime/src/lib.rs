@@ -23,7 +23,23 @@
 //! }
 //! ```
 //!
+//! The package is `mini-rt`, and programs write `mini`. It is not on crates.io yet:
+//!
+//! ```console
+//! $ cargo add mini-rt --git https://github.com/mini-rt/mini
+//! ```
+//!
+//! `cargo add mini` fetches an unrelated crate.
+//!
 //! # Where to start
+//!
+//! - The [guide] has a chapter for each subject, from a [first program](guide::first_program) to
+//!   [deploying](guide::deploying).
+//! - [Porting](guide::porting) is for users of tokio: name by name, each with a line of code.
+//! - [Other crates](guide::crates) lists which crates work with mini, and how: hyper, axum, tonic, quinn and more.
+//! - [Platforms](guide::platforms) lists what was tested where. mini needs Rust 1.88 or newer.
+//!
+//! # The parts
 //!
 //! - [`#[mini::main]`](main) and [`#[mini::test]`](test) set a runtime up; [`block_on`] runs one future anywhere, with
 //!   I/O and timers; [`runtime::Builder`] configures.
@@ -97,13 +113,15 @@
 //!
 //! # Testing
 //!
+//! A test runs with its own runtime, under a paused or simulated clock if it asks for one ([testing](guide::testing)):
+//!
 //! ```
 //! use std::time::Duration;
 //!
 //! #[mini::test(start_paused = true)]
 //! async fn gives_up_after_an_hour() {
-//!     let slow = mini::time::sleep(Duration::from_secs(7200));
-//!     assert!(mini::time::timeout(Duration::from_secs(3600), slow).await.is_err()); // takes microseconds
+//!     let slow = mini::time::sleep(Duration::from_secs(7200)); // takes microseconds
+//!     assert!(mini::time::timeout(Duration::from_secs(3600), slow).await.is_err());
 //! }
 //! ```
 

@@ -213,7 +213,7 @@ fn text(line: Vec<u8>) -> io::Result<String> {
     String::from_utf8(line).map_err(|_| io::Error::new(ErrorKind::InvalidData, "the line is not UTF-8"))
 }
 
-/// The future of [`AsyncBufReadExt::fill_buf`].
+/// Future of [`AsyncBufReadExt::fill_buf`]: resolves to `io::Result<&[u8]>`.
 #[must_use = "futures do nothing unless awaited"]
 pub struct FillBuf<'a, R: ?Sized> {
     reader: Option<&'a mut R>,
@@ -236,7 +236,7 @@ impl<'a, R: AsyncBufRead + Unpin + ?Sized> Future for FillBuf<'a, R> {
     }
 }
 
-/// The future of [`AsyncBufReadExt::read_until`].
+/// Future of [`AsyncBufReadExt::read_until`]: resolves to `io::Result<usize>`, the number of bytes read.
 #[must_use = "futures do nothing unless awaited"]
 pub struct ReadUntil<'a, R: ?Sized> {
     reader: &'a mut R,
@@ -256,7 +256,7 @@ impl<R: AsyncBufRead + Unpin + ?Sized> Future for ReadUntil<'_, R> {
     }
 }
 
-/// The future of [`AsyncBufReadExt::read_line`].
+/// Future of [`AsyncBufReadExt::read_line`]: resolves to `io::Result<usize>`, the number of bytes read.
 #[must_use = "futures do nothing unless awaited"]
 pub struct ReadLine<'a, R: ?Sized> {
     reader: &'a mut R,
@@ -328,7 +328,7 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
     }
 }
 
-/// The future of [`Lines::next_line`].
+/// Future of [`Lines::next_line`]: resolves to `io::Result<Option<String>>`.
 #[must_use = "futures do nothing unless awaited"]
 pub struct NextLine<'a, R> {
     lines: &'a mut Lines<R>,

@@ -55,11 +55,11 @@ pub(crate) use quits::Quits;
 use simulated::is_simulated;
 use unix::{Signal, SignalKind};
 
-/// Waits for Ctrl-C; returned by [`ctrl_c`].
+/// Future of [`ctrl_c`]: resolves to `io::Result<()>` when Ctrl-C is pressed.
 #[must_use = "futures do nothing unless awaited"]
 pub struct CtrlC(Next);
 
-/// Waits for the request to end; returned by [`termination`].
+/// Future of [`termination`]: resolves to `io::Result<SignalKind>`, the signal that asks the program to end.
 #[must_use = "futures do nothing unless awaited"]
 pub struct TerminationSignal(Option<[Next; 2]>);
 

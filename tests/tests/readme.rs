@@ -56,11 +56,10 @@ fn chapter(name: &str) -> String {
     fs::read_to_string(guide.join(name)).expect("the chapter")
 }
 
-/// The blocks of code of a chapter, without what the reader does not see.
+/// The blocks of code of a chapter.
 fn blocks(chapter: &str) -> Vec<String> {
     let blocks = chapter.split("```rust").skip(1).map(|rest| rest.split_once("```").expect("an end").0);
-    let is_seen = |line: &&str| !line.starts_with("# ");
-    blocks.map(|block| block.lines().skip(1).filter(is_seen).map(|line| format!("{line}\n")).collect()).collect()
+    blocks.map(|block| block.split_once('\n').expect("code").1.to_owned()).collect()
 }
 
 /// The templates, and the server with a protocol of its own, as programs: `main` has another name, and tests are functions.

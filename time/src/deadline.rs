@@ -28,7 +28,7 @@ use crate::sleep::{Origin, Sleep};
 use crate::timeout::{elapsed, poll_limit};
 
 pin_project! {
-    /// A future with a deadline that can be read inside of it, made by [`deadline`].
+    /// Future of [`deadline`]: resolves to `Result<F::Output, Elapsed>`.
     ///
     /// # Examples
     ///
@@ -188,7 +188,7 @@ pub fn inherit<F: Future>(future: F) -> Inherit<F> {
 }
 
 pin_project! {
-    /// The future of [`inherit`].
+    /// Future of [`inherit`]: resolves to `F::Output`.
     #[doc(hidden)]
     #[derive(Debug)]
     #[must_use = "futures do nothing unless awaited"]

@@ -43,7 +43,7 @@ pub struct Interval {
     behavior: MissedTickBehavior,
 }
 
-/// Waits for a tick, made by [`Interval::tick`].
+/// Future of [`Interval::tick`]: resolves to the [`Instant`] at which the tick was due.
 ///
 /// # Examples
 ///

@@ -14,7 +14,7 @@ use crate::context;
 use crate::simulated::is_simulated;
 use crate::timers::Timers;
 
-/// Moves the clock, made by [`advance`].
+/// Future of [`advance`]: resolves to `()` when the clock has been moved.
 ///
 /// # Examples
 ///

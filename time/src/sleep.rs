@@ -36,7 +36,7 @@ use crate::wheel::Key;
 #[cfg(test)]
 mod tests;
 
-/// Waits until a point in time, made by [`sleep`] and [`sleep_until`].
+/// Future of [`sleep`] and [`sleep_until`]: resolves to `()` at a point in time.
 ///
 /// It may move between polls, and be polled and dropped on any thread.
 ///

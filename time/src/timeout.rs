@@ -16,7 +16,7 @@ use crate::instant::Instant;
 use crate::sleep::{Origin, Sleep};
 
 pin_project! {
-    /// A future with a time limit, made by [`timeout`] and [`timeout_at`].
+    /// Future of [`timeout`] and [`timeout_at`]: resolves to `Result<F::Output, Elapsed>`.
     ///
     /// # Examples
     ///

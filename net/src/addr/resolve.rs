@@ -16,7 +16,7 @@ use crate::hop::{self, Hop, Job};
 use crate::source::{Site, Wait};
 use crate::sys;
 
-/// The addresses of a host, looked up; returned by [`lookup_host`](crate::lookup_host).
+/// Future of [`lookup_host`](crate::lookup_host): resolves to `io::Result<Addrs>`, the addresses of a host.
 #[must_use = "futures do nothing unless awaited"]
 pub struct LookupHost(Resolve);
 

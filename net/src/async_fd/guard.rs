@@ -30,7 +30,8 @@ pub struct AsyncFdReadyGuard<'a, T: AsFd> {
     interest: Interest,
 }
 
-/// Waits for an [`AsyncFd`]; returned by [`readable`](AsyncFd::readable), `writable` and `ready`.
+/// Future of [`readable`](AsyncFd::readable), `writable` and `ready` of an [`AsyncFd`]: resolves to
+/// `io::Result<AsyncFdReadyGuard<T>>`.
 #[must_use = "futures do nothing unless awaited"]
 pub struct FdReady<'a, T: AsFd> {
     fd: &'a AsyncFd<T>,

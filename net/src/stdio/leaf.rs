@@ -10,28 +10,28 @@ use crate::leaf::{Place, Waiting};
 use crate::slot::Key;
 use crate::source::Site;
 
-/// Reads from the standard input; returned by `Stdin::read`.
+/// Future of `Stdin::read`: resolves to `io::Result<usize>`, the number of bytes read, 0 at the end.
 #[must_use = "futures do nothing unless awaited"]
 pub struct ReadStdin<'a> {
     waiting: Waiting<'a, Stdin>,
     buf: &'a mut [u8],
 }
 
-/// Writes to an output; returned by `Stdout::write`.
+/// Future of `Stdout::write` and `Stderr::write`: resolves to `io::Result<usize>`, the number of bytes written.
 #[must_use = "futures do nothing unless awaited"]
 pub struct WriteOutput<'a, const FD: i32> {
     waiting: Waiting<'a, Output<FD>>,
     buf: &'a [u8],
 }
 
-/// Writes a whole buffer to an output; returned by `Stdout::write_all`.
+/// Future of `Stdout::write_all` and `Stderr::write_all`: resolves to `io::Result<()>` when all is written.
 #[must_use = "futures do nothing unless awaited"]
 pub struct WriteAllOutput<'a, const FD: i32> {
     waiting: Waiting<'a, Output<FD>>,
     rest: &'a [u8],
 }
 
-/// Waits until all is out; returned by `Stdout::flush`.
+/// Future of `Stdout::flush` and `Stderr::flush`: resolves to `io::Result<()>` when all is out.
 #[must_use = "futures do nothing unless awaited"]
 pub struct FlushOutput<'a, const FD: i32> {
     waiting: Waiting<'a, Output<FD>>,

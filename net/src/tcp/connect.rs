@@ -23,7 +23,8 @@ use crate::source::{Source, Wait};
 use crate::sys::socket;
 use crate::tcp::TcpStream;
 
-/// Makes a connection; returned by [`TcpStream::connect`] and [`TcpSocket::connect`](crate::TcpSocket::connect).
+/// Future of [`TcpStream::connect`] and [`TcpSocket::connect`](crate::TcpSocket::connect): resolves to
+/// `io::Result<TcpStream>`.
 #[must_use = "futures do nothing unless awaited"]
 pub struct Connect {
     resolve: Resolve,

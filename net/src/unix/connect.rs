@@ -34,7 +34,7 @@ use crate::sys;
 const SHORTEST: Duration = Duration::from_millis(1);
 const LONGEST: Duration = Duration::from_millis(100);
 
-/// Makes a connection; returned by [`UnixStream::connect`](crate::UnixStream::connect).
+/// Future of `connect` and `connect_addr` of a Unix socket: resolves to `io::Result<K>`, the connected socket.
 ///
 /// `P` is the type of the path, which is kept until the connection is made or refused: its destructor may remove the
 /// socket.

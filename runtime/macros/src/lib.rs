@@ -36,8 +36,8 @@ use crate::args::Entry;
 /// - Code after an `.await` may run on another thread, which has another id, name and thread-local values, and less
 ///   stack (2 MiB unless `RUST_MIN_STACK` says otherwise; a main thread has 8 MiB on Linux).
 /// - `spawn_local` places a task on the worker that calls it, and the body may continue on another worker.
-/// - A `main` that returns a value becomes a function that returns [`ExitCode`](std::process::ExitCode). So an error
-///   need not be `Send`; it is printed where the body ends, before the runtime is dropped.
+/// - A `main` that returns a value becomes a function that returns [`ExitCode`]. So an error need not be `Send`; it is
+///   printed where the body ends, before the runtime is dropped.
 /// - The function returns when the calling thread is free: if a task blocks that thread when the body ends, the task
 ///   ends first.
 ///
@@ -119,9 +119,8 @@ use crate::args::Entry;
 /// # Errors
 ///
 /// If a function called `main` returns an error, it is printed by its `Display`, with a line for each cause that this
-/// text does not name, and the exit code is that of failure. This holds for types that implement
-/// [`Error`](std::error::Error), boxes of them, and text; any other error is printed by its `Debug`, as the standard
-/// library does.
+/// text does not name, and the exit code is that of failure. This holds for types that implement [`Error`], boxes of
+/// them, and text; any other error is printed by its `Debug`, as the standard library does.
 ///
 /// ```text
 /// Error: failed to read `settings.toml`: No such file or directory (os error 2)
@@ -177,6 +176,9 @@ use crate::args::Entry;
 ///
 /// The function panics if the runtime can't be built, for instance because the operating system refuses it descriptors
 /// or threads, and where `Builder::worker_threads` or `Runtime::block_on` would. A panic of the body passes through.
+///
+/// [`Error`]: https://doc.rust-lang.org/std/error/trait.Error.html
+/// [`ExitCode`]: https://doc.rust-lang.org/std/process/struct.ExitCode.html
 #[proc_macro_attribute]
 pub fn main(args: TokenStream, item: TokenStream) -> TokenStream {
     expand::expand(Entry::Main, args, item)
@@ -187,8 +189,7 @@ pub fn main(args: TokenStream, item: TokenStream) -> TokenStream {
 /// With `sim` the test is simulated: see [below](#a-simulated-test). Otherwise it takes the arguments of
 /// [`main`](macro@main) except `main_thread`, as the body stays on the test's thread. `flavor` is `"current_thread"` by
 /// default: the whole test then runs on one thread, and two runs differ less. `#[should_panic]`, `#[ignore]` and other
-/// attributes work as on any test, and a test may return what [`Termination`](std::process::Termination) takes, such as
-/// a `Result`.
+/// attributes work as on any test, and a test may return what [`Termination`] takes, such as a `Result`.
 ///
 /// # A simulated test
 ///
@@ -240,6 +241,8 @@ pub fn main(args: TokenStream, item: TokenStream) -> TokenStream {
 /// # Panics
 ///
 /// Panics in the same cases as [`main`](macro@main); the test then fails.
+///
+/// [`Termination`]: https://doc.rust-lang.org/std/process/trait.Termination.html
 #[proc_macro_attribute]
 pub fn test(args: TokenStream, item: TokenStream) -> TokenStream {
     expand::expand(Entry::Test, args, item)

@@ -23,7 +23,7 @@ use crate::scheduler::context;
 use crate::scheduler::shared::Shared;
 use crate::task::JoinError;
 
-/// Something that is done with a file or a name; returned by the functions of [`fs`](crate::fs).
+/// Future of the functions of [`fs`](crate::fs): resolves to `io::Result<T>`.
 ///
 /// It begins when it is polled first. See the [module](crate::fs) for errors, panics and cancel safety.
 ///

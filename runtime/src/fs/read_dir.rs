@@ -117,7 +117,7 @@ pub struct DirEntry {
     file_type: Option<FileType>,
 }
 
-/// Waits for the next entry; returned by [`ReadDir::next_entry`].
+/// Future of [`ReadDir::next_entry`]: resolves to `io::Result<Option<DirEntry>>`.
 #[must_use = "futures do nothing unless awaited"]
 #[derive(Debug)]
 pub struct NextEntry<'a> {

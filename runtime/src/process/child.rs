@@ -60,7 +60,7 @@ struct Life {
     process: mini_net::Process,
 }
 
-/// Waits for the end of a child; returned by [`Child::wait`].
+/// Future of [`Child::wait`]: resolves to `io::Result<ExitStatus>`.
 #[must_use = "futures do nothing unless awaited"]
 pub struct Wait<'a> {
     stdin: &'a mut Option<ChildStdin>,

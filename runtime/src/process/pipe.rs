@@ -20,14 +20,16 @@ use super::sys::set_nonblocking;
 #[derive(Debug)]
 pub(super) struct Pipe(AsyncFd<File>);
 
-/// Reads what a child has written; returned by [`ChildOutput::read`](super::ChildOutput::read).
+/// Future of [`ChildOutput::read`](super::ChildOutput::read): resolves to `io::Result<usize>`, the number of bytes
+/// read, 0 at the end.
 #[must_use = "futures do nothing unless awaited"]
 pub struct Read<'a> {
     wait: Wait<'a>,
     buf: &'a mut [u8],
 }
 
-/// Fills a buffer to the end; returned by [`ChildOutput::read_exact`](super::ChildOutput::read_exact).
+/// Future of [`ChildOutput::read_exact`](super::ChildOutput::read_exact): resolves to `io::Result<()>` when the
+/// buffer is full.
 #[must_use = "futures do nothing unless awaited"]
 pub struct ReadExact<'a> {
     wait: Wait<'a>,
@@ -35,7 +37,8 @@ pub struct ReadExact<'a> {
     filled: usize,
 }
 
-/// Reads to the end of an output; returned by [`ChildOutput::read_to_end`](super::ChildOutput::read_to_end).
+/// Future of [`ChildOutput::read_to_end`](super::ChildOutput::read_to_end): resolves to `io::Result<usize>`, the number
+/// of bytes read.
 #[must_use = "futures do nothing unless awaited"]
 pub struct ReadToEnd<'a> {
     wait: Wait<'a>,
@@ -43,7 +46,8 @@ pub struct ReadToEnd<'a> {
     read: usize,
 }
 
-/// Writes what there is room for; returned by [`ChildStdin::write`](super::ChildStdin::write).
+/// Future of [`ChildStdin::write`](super::ChildStdin::write): resolves to `io::Result<usize>`, the number of bytes
+/// written.
 #[must_use = "futures do nothing unless awaited"]
 pub struct Write<'a> {
     /// `None` if the pipe has been closed.
@@ -51,7 +55,8 @@ pub struct Write<'a> {
     buf: &'a [u8],
 }
 
-/// Writes a whole buffer; returned by [`ChildStdin::write_all`](super::ChildStdin::write_all).
+/// Future of [`ChildStdin::write_all`](super::ChildStdin::write_all): resolves to `io::Result<()>` when the whole
+/// buffer is written.
 #[must_use = "futures do nothing unless awaited"]
 pub struct WriteAll<'a> {
     /// `None` if the pipe has been closed.

@@ -165,7 +165,7 @@ pub struct Signal {
     kind: SignalKind,
 }
 
-/// Waits for the next signal; returned by [`Signal::recv`].
+/// Future of [`Signal::recv`]: resolves to `Option<()>`, `Some` when a signal has come.
 #[must_use = "futures do nothing unless awaited"]
 pub struct Recv<'a>(Hearing<'a>);
 

@@ -12,8 +12,8 @@ use pin_project_lite::pin_project;
 use super::sites;
 
 pin_project! {
-    /// Waits for a future that may be dropped before it is ready: see
-    /// [`Current::cancel_at_random`](super::Current::cancel_at_random).
+    /// Future of [`Current::cancel_at_random`](super::Current::cancel_at_random): resolves to `Option<F::Output>`,
+    /// `None` if the future was dropped.
     #[must_use = "futures do nothing unless awaited"]
     pub struct CancelAtRandom<F> {
         #[pin]

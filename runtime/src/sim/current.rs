@@ -236,7 +236,7 @@ impl fmt::Debug for Current {
     }
 }
 
-/// Waits until every other task does: see [`Current::settle`].
+/// Future of [`Current::settle`]: resolves to `()` when every other task waits.
 #[derive(Debug)]
 #[must_use = "futures do nothing unless awaited"]
 pub struct Settle<'a> {

@@ -94,7 +94,7 @@ impl<T> Output<T> {
     }
 }
 
-/// Waits for the output of a child of a scope.
+/// Handle of a child of a scope: a future that resolves to the child's output.
 ///
 /// Dropping the handle detaches it: the child keeps running. The handle may leave the scope, where it still has the
 /// output of a child that is done.

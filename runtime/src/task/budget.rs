@@ -34,7 +34,7 @@ pub fn consume_budget() -> ConsumeBudget {
     ConsumeBudget(0)
 }
 
-/// The future of [`consume_budget`].
+/// Future of [`consume_budget`]: resolves to `()`.
 #[derive(Debug)]
 #[must_use = "futures do nothing unless awaited"]
 pub struct ConsumeBudget(u8); // not empty, so that its address is its own
@@ -72,7 +72,7 @@ pub fn unconstrained<F: Future>(future: F) -> Unconstrained<F> {
 }
 
 pin_project! {
-    /// The future of [`unconstrained`].
+    /// Future of [`unconstrained`]: resolves to `F::Output`.
     #[derive(Debug)]
     #[must_use = "futures do nothing unless awaited"]
     pub struct Unconstrained<F> {

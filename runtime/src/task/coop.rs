@@ -119,7 +119,7 @@ pub fn cooperative<F: Future>(future: F) -> Cooperative<F> {
 }
 
 pin_project! {
-    /// The future of [`cooperative`].
+    /// Future of [`cooperative`]: resolves to `F::Output`.
     #[derive(Debug)]
     #[must_use = "futures do nothing unless awaited"]
     pub struct Cooperative<F> {

@@ -57,7 +57,7 @@ pub fn idle() -> Idle {
     Idle { step: Step::Begins, location: Location::caller() }
 }
 
-/// The future of [`idle`].
+/// Future of [`idle`]: resolves to `()` when there is nothing else to do.
 #[must_use = "futures do nothing unless awaited"]
 pub struct Idle {
     step: Step,

@@ -17,7 +17,9 @@ use super::refcount::{OnJoin, OnWithdraw};
 use super::{Id, JoinError, SharedJoinHandle, Task};
 use crate::scheduler::context;
 
-/// Awaits the output of a task. Dropping it detaches the task, which keeps running.
+/// Handle of a task: a future that resolves to `Result<T, JoinError>`.
+///
+/// Dropping it detaches the task, which keeps running.
 ///
 /// Made by [`spawn`](crate::spawn), [`spawn_local`](crate::spawn_local) and [`spawn_blocking`](crate::spawn_blocking).
 ///
@@ -325,7 +327,7 @@ impl<T> fmt::Debug for JoinHandle<T> {
     }
 }
 
-/// Waits until a cancelled task is gone; see [`JoinHandle::cancel`].
+/// Future of [`JoinHandle::cancel`]: resolves to `Result<T, JoinError>` when the task's future has been dropped.
 #[must_use = "the task is cancelled already; this waits until its future has been dropped"]
 pub struct Cancel<T>(JoinHandle<T>);
 

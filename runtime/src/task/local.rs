@@ -273,7 +273,7 @@ impl<T: 'static> Drop for Inside<'_, T> {
 }
 
 pin_project! {
-    /// A future with a task-local value; made by [`LocalKey::scope`].
+    /// Future of [`LocalKey::scope`]: resolves to `F::Output`.
     #[must_use = "futures do nothing unless awaited"]
     pub struct TaskLocalFuture<T, F>
     where

@@ -19,8 +19,9 @@ use super::slab::Slab;
 use super::{Id, JoinError, JoinHandle};
 use crate::primitives::{Mutex, lock};
 
-/// Awaits the output of a task that several handles may await; returned by [`JoinHandle::shared`]. Each gets a clone of
-/// the output.
+/// Handle of a task that several may await: a future that resolves to `Result<T, Arc<JoinError>>`.
+///
+/// Returned by [`JoinHandle::shared`]. Each handle gets a clone of the output.
 ///
 /// When all clones have been dropped, the task is detached, as by the drop of a [`JoinHandle`]. A handle that is
 /// awaited again returns the output again.

@@ -84,7 +84,7 @@ where
     Shield { handle, released }
 }
 
-/// Awaits a shielded task; returned by [`shield`]. Dropping it early leaves the task its grace.
+/// Future of [`shield`]: resolves to the `T` of the shielded task. Dropping it early leaves the task its grace.
 ///
 /// # Examples
 ///

@@ -93,7 +93,7 @@ impl BarrierWaitResult {
 }
 
 pin_project! {
-    /// The future of [`Barrier::wait`].
+    /// Future of [`Barrier::wait`]: resolves to a [`BarrierWaitResult`].
     #[must_use = "futures do nothing unless awaited"]
     pub struct BarrierWait<'a> {
         // The round in which it has come, until it has seen the end of that.

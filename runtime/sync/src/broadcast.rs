@@ -320,7 +320,7 @@ impl<T> fmt::Debug for WeakSender<T> {
 }
 
 pin_project! {
-    /// The future of [`Sender::closed`].
+    /// Future of [`Sender::closed`]: resolves to `()` when there is no receiver.
     #[must_use = "futures do nothing unless awaited"]
     pub struct BroadcastClosed<'a, T> {
         #[pin]

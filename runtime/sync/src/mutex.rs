@@ -198,7 +198,7 @@ impl<T: ?Sized + fmt::Debug> fmt::Debug for Mutex<T> {
 }
 
 pin_project! {
-    /// The future of [`Mutex::lock`].
+    /// Future of [`Mutex::lock`]: resolves to `MutexGuard<T>`.
     #[must_use = "futures do nothing unless awaited"]
     pub struct LockRef<'a, T: ?Sized> {
         #[pin]
@@ -225,7 +225,7 @@ impl<T: ?Sized> fmt::Debug for LockRef<'_, T> {
 }
 
 pin_project! {
-    /// The future of [`Mutex::lock_owned`].
+    /// Future of [`Mutex::lock_owned`]: resolves to `OwnedMutexGuard<T>`.
     #[must_use = "futures do nothing unless awaited"]
     pub struct LockOwned<T: ?Sized> {
         #[pin]

@@ -418,10 +418,10 @@ macro_rules! future {
 }
 
 future!(
-    /// The future of [`Notify::notified`].
+    /// Future of [`Notify::notified`]: resolves to `()`.
     Notified['a], &'a Notify
 );
 future!(
-    /// The future of [`Notify::notified_owned`].
+    /// Future of [`Notify::notified_owned`]: resolves to `()`.
     OwnedNotified[], Arc<Notify>
 );

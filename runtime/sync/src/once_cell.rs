@@ -384,11 +384,11 @@ macro_rules! future {
 }
 
 future!(
-    /// The future of [`OnceCell::get_or_init`].
+    /// Future of [`OnceCell::get_or_init`]: resolves to `&T`.
     GetOrInit, [], &'a T, T, Ok::<T, Infallible>, |value| value.unwrap_or_else(|never| match never {})
 );
 future!(
-    /// The future of [`OnceCell::get_or_try_init`].
+    /// Future of [`OnceCell::get_or_try_init`]: resolves to `Result<&T, E>`.
     GetOrTryInit, [E], Result<&'a T, E>, Result<T, E>, |made| made, |value| value
 );
 

@@ -109,7 +109,7 @@ impl<T> Drop for Sender<T> {
     }
 }
 
-/// Receives the message of a [`channel`]: a future.
+/// The receiving end of a [`channel`]: a future that resolves to `Result<T, RecvError>`.
 ///
 /// # Errors
 ///
@@ -225,7 +225,7 @@ impl<T> Drop for Receiver<T> {
     }
 }
 
-/// The future of [`Sender::closed`].
+/// Future of [`Sender::closed`]: resolves to `()` when the receiver has been closed or dropped.
 #[must_use = "futures do nothing unless awaited"]
 pub struct Closed<'a, T> {
     sender: &'a mut Sender<T>,

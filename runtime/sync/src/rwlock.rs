@@ -340,18 +340,18 @@ macro_rules! future {
 }
 
 future!(
-    /// The future of [`RwLock::read`].
+    /// Future of [`RwLock::read`]: resolves to `RwLockReadGuard<T>`.
     ReadRef['a], &'a RwLock<T>, |inner| inner.source(), RwLockReadGuard, RwLockReadGuard<'a, T>
 );
 future!(
-    /// The future of [`RwLock::write`].
+    /// Future of [`RwLock::write`]: resolves to `RwLockWriteGuard<T>`.
     WriteRef['a], &'a RwLock<T>, |inner| inner.source(), RwLockWriteGuard, RwLockWriteGuard<'a, T>
 );
 future!(
-    /// The future of [`RwLock::read_owned`].
+    /// Future of [`RwLock::read_owned`]: resolves to `OwnedRwLockReadGuard<T>`.
     ReadOwned[], Option<Arc<RwLock<T>>>, |inner| inner.take_source(), OwnedRwLockReadGuard, OwnedRwLockReadGuard<T>
 );
 future!(
-    /// The future of [`RwLock::write_owned`].
+    /// Future of [`RwLock::write_owned`]: resolves to `OwnedRwLockWriteGuard<T>`.
     WriteOwned[], Option<Arc<RwLock<T>>>, |inner| inner.take_source(), OwnedRwLockWriteGuard, OwnedRwLockWriteGuard<T>
 );

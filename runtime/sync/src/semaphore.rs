@@ -318,7 +318,8 @@ impl fmt::Debug for Semaphore {
 }
 
 pin_project! {
-    /// The future of [`Semaphore::acquire`] and [`Semaphore::acquire_many`].
+    /// Future of [`Semaphore::acquire`] and [`Semaphore::acquire_many`]: resolves to
+    /// `Result<SemaphorePermit, AcquireError>`.
     #[derive(Debug)]
     #[must_use = "futures do nothing unless awaited"]
     pub struct AcquireRef<'a> {
@@ -340,7 +341,8 @@ impl<'a> Future for AcquireRef<'a> {
 }
 
 pin_project! {
-    /// The future of [`Semaphore::acquire_owned`] and [`Semaphore::acquire_many_owned`].
+    /// Future of [`Semaphore::acquire_owned`] and [`Semaphore::acquire_many_owned`]: resolves to
+    /// `Result<OwnedSemaphorePermit, AcquireError>`.
     #[derive(Debug)]
     #[must_use = "futures do nothing unless awaited"]
     pub struct AcquireOwned {

@@ -146,7 +146,7 @@ impl<T: fmt::Debug> fmt::Debug for SetOnce<T> {
 }
 
 pin_project! {
-    /// The future of [`SetOnce::wait`].
+    /// Future of [`SetOnce::wait`]: resolves to `&T`.
     #[must_use = "futures do nothing unless awaited"]
     pub struct SetOnceWait<'a, T> {
         #[pin]

@@ -490,7 +490,7 @@ fn change(state: &State, seen: u64) -> Option<Result<u64, RecvError>> {
 }
 
 pin_project! {
-    /// The future of [`Receiver::changed`].
+    /// Future of [`Receiver::changed`]: resolves to `Result<(), RecvError>`.
     #[must_use = "futures do nothing unless awaited"]
     pub struct WatchChanged<'a, T> {
         seen: &'a mut u64,
@@ -510,7 +510,7 @@ impl<T> Future for WatchChanged<'_, T> {
 }
 
 pin_project! {
-    /// The future of [`Receiver::wait_for`].
+    /// Future of [`Receiver::wait_for`]: resolves to `Result<Ref<T>, RecvError>`.
     #[must_use = "futures do nothing unless awaited"]
     pub struct WatchWaitFor<'a, T, F> {
         seen: &'a mut u64,
@@ -556,7 +556,7 @@ impl<'a, T, F: FnMut(&T) -> bool> Future for WatchWaitFor<'a, T, F> {
 }
 
 pin_project! {
-    /// The future of [`Sender::closed`].
+    /// Future of [`Sender::closed`]: resolves to `()` when there is no receiver.
     #[must_use = "futures do nothing unless awaited"]
     pub struct WatchClosed<'a, T> {
         #[pin]

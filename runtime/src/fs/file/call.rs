@@ -389,25 +389,25 @@ macro_rules! futures {
 }
 
 futures! {
-    "Resolves to the number of bytes that were read, 0 at the end; returned by [`File::read`]."
+    "Future of [`File::read`]: resolves to `io::Result<usize>`, the number of bytes read, 0 at the end."
     Read<'a> = ReadCall<'a> => usize;
 
-    "Resolves when a buffer is full; returned by [`File::read_exact`]."
+    "Future of [`File::read_exact`]: resolves to `io::Result<()>` when the buffer is full."
     ReadExact<'a> = ReadExactCall<'a> => ();
 
-    "Resolves to the number of bytes that were read; returned by [`File::read_to_end`]."
+    "Future of [`File::read_to_end`]: resolves to `io::Result<usize>`, the number of bytes read."
     ReadToEnd<'a> = ReadToEndCall<'a> => usize;
 
-    "Resolves to the number of bytes that were written; returned by [`File::write`]."
+    "Future of [`File::write`]: resolves to `io::Result<usize>`, the number of bytes written."
     Write<'a> = WriteCall<'a> => usize;
 
-    "Resolves when a buffer has been written; returned by [`File::write_all`]."
+    "Future of [`File::write_all`]: resolves to `io::Result<()>` when the whole buffer is written."
     WriteAll<'a> = WriteAllCall<'a> => ();
 
-    "Resolves when nothing is under way; returned by [`File::flush`]."
+    "Future of [`File::flush`]: resolves to `io::Result<()>` when no operation is under way."
     Flush<'a> = FlushCall => ();
 
-    "Resolves to the new position; returned by [`File::seek`]."
+    "Future of [`File::seek`]: resolves to `io::Result<u64>`, the new position."
     Seek<'a> = SeekCall => u64;
 }
 

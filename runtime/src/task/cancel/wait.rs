@@ -14,7 +14,7 @@ use pin_project_lite::pin_project;
 use super::node::Node;
 use super::{CancelToken, Cancelled};
 
-/// Waits for the cancellation of a token; made by [`CancelToken::cancelled`].
+/// Future of [`CancelToken::cancelled`]: resolves to a [`Cancelled`], the reason.
 ///
 /// # Examples
 ///
@@ -29,7 +29,7 @@ pub struct WaitForCancel<'a> {
     waiter: Waiter,
 }
 
-/// Waits for the cancellation of a token that it owns; returned by [`CancelToken::cancelled_owned`].
+/// Future of [`CancelToken::cancelled_owned`]: resolves to a [`Cancelled`], the reason.
 ///
 /// # Examples
 ///
@@ -45,7 +45,7 @@ pub struct WaitForCancelOwned {
 }
 
 pin_project! {
-    /// A future that ends when a token is cancelled; made by [`CancelToken::run`].
+    /// Future of [`CancelToken::run`]: resolves to `Result<F::Output, Cancelled>`.
     ///
     /// # Examples
     ///

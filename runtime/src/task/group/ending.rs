@@ -26,7 +26,7 @@ use super::report::Report;
 /// long only if one blocks.
 pub(in crate::task) const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Waits until the tasks of a group have ended; made by [`Group::wait`].
+/// Future of [`Group::wait`]: resolves to `()` when the tasks of the group have ended.
 ///
 /// # Examples
 ///
@@ -42,7 +42,7 @@ pub struct WaitGroup<'a> {
     location: &'static Location<'static>,
 }
 
-/// Waits until a group has been shut down; made by [`Group::shutdown`].
+/// Future of [`Group::shutdown`]: resolves to a [`Report`] when the group has been shut down.
 ///
 /// # Examples
 ///

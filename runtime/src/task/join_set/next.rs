@@ -12,7 +12,7 @@ pub(super) fn without_id<T>(output: Result<(Id, T), JoinError>) -> Result<T, Joi
     output.map(|(_, output)| output)
 }
 
-/// The future of [`JoinSet::join_next`].
+/// Future of [`JoinSet::join_next`]: resolves to `Option<Result<T, JoinError>>`.
 #[derive(Debug)]
 #[must_use = "futures do nothing unless awaited"]
 pub struct JoinNext<'a, T>(pub(super) JoinNextWithId<'a, T>);
@@ -25,7 +25,7 @@ impl<T> Future for JoinNext<'_, T> {
     }
 }
 
-/// The future of [`JoinSet::join_next_with_id`].
+/// Future of [`JoinSet::join_next_with_id`]: resolves to `Option<Result<(Id, T), JoinError>>`.
 #[derive(Debug)]
 #[must_use = "futures do nothing unless awaited"]
 pub struct JoinNextWithId<'a, T> {

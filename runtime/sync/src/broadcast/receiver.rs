@@ -168,7 +168,7 @@ impl<T> fmt::Debug for Receiver<T> {
 }
 
 pin_project! {
-    /// The future of [`Receiver::recv`].
+    /// Future of [`Receiver::recv`]: resolves to `Result<T, RecvError>`.
     #[must_use = "futures do nothing unless awaited"]
     pub struct BroadcastRecv<'a, T> {
         next: &'a mut u64,

@@ -219,7 +219,7 @@ impl<T> Sender<T> {
 }
 
 pin_project! {
-    /// The future of [`Sender::send`].
+    /// Future of [`Sender::send`]: resolves to `Result<(), SendError<T>>`.
     #[must_use = "futures do nothing unless awaited"]
     pub struct SendRef<'a, T> {
         chan: &'a Chan<T>,
@@ -276,7 +276,7 @@ impl<T> SendRef<'_, T> {
 }
 
 pin_project! {
-    /// The future of [`Sender::reserve`].
+    /// Future of [`Sender::reserve`]: resolves to `Result<Permit<T>, SendError<()>>`.
     #[must_use = "futures do nothing unless awaited"]
     pub struct Reserve<'a, T> {
         #[pin]
@@ -295,7 +295,7 @@ impl<'a, T> Future for Reserve<'a, T> {
 }
 
 pin_project! {
-    /// The future of [`Sender::reserve_many`].
+    /// Future of [`Sender::reserve_many`]: resolves to `Result<PermitIterator<T>, SendError<()>>`.
     #[must_use = "futures do nothing unless awaited"]
     pub struct ReserveMany<'a, T> {
         #[pin]
@@ -319,7 +319,7 @@ impl<'a, T> Future for ReserveMany<'a, T> {
 }
 
 pin_project! {
-    /// The future of [`Sender::reserve_owned`].
+    /// Future of [`Sender::reserve_owned`]: resolves to `Result<OwnedPermit<T>, SendError<()>>`.
     #[must_use = "futures do nothing unless awaited"]
     pub struct ReserveOwned<T> {
         #[pin]

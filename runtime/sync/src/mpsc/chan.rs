@@ -433,7 +433,7 @@ impl<T> Source for Ends<'_, T> {
 }
 
 pin_project! {
-    /// The future of `closed` of a sender.
+    /// Future of `closed` of a sender: resolves to `()` when the receiver has been closed or dropped.
     #[must_use = "futures do nothing unless awaited"]
     pub struct Closed<'a, T> {
         #[pin]

@@ -275,7 +275,7 @@ impl<T> Receiver<T> {
     }
 }
 
-/// The future of `recv`.
+/// Future of `recv`: resolves to `Option<T>`, `None` at the end of the channel.
 #[must_use = "futures do nothing unless awaited"]
 pub struct Recv<'a, T> {
     inner: &'a mut Inner<T>,
@@ -297,7 +297,7 @@ impl<T> Future for Recv<'_, T> {
     }
 }
 
-/// The future of `recv_many`.
+/// Future of `recv_many`: resolves to `usize`, the number of messages received, 0 at the end of the channel.
 #[must_use = "futures do nothing unless awaited"]
 pub struct RecvMany<'a, T> {
     inner: &'a mut Inner<T>,
