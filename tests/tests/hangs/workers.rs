@@ -164,7 +164,7 @@ fn a_second_thread_in_block_on() {
                     });
                 });
                 let (waits, holds) = (at!("// the second waits"), at!("// never lets go"));
-                let thread = "a thread in block_on, which works for no worker, waits for";
+                let thread = "a thread in block_on that runs no worker waits for";
                 until(handle, &[&[thread, "Lock", &waits, "last taken by the main task", &holds]]);
                 drop(end);
                 second.join().unwrap();
