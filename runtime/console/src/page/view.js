@@ -47,7 +47,7 @@ function showVerdicts() {
   for (const circle of dump.circles.slice(0, LISTED)) {
     const { tasks: ids, over_locks: overLocks } = circle;
     const isUnsure = circle.waits_for_more || !(circle.unchanged_seconds >= 1);
-    const doubts = [isUnsure && "one waits for something else too", overLocks && "a lock has been handed on"];
+    const doubts = [isUnsure && "one also waits for something else", overLocks && "a lock has passed to another task"];
     const unless = doubts.filter(doubt => doubt).join(", or ");
     const title = `${unless ? "Possible deadlock" : "Deadlock"}: ${plural(ids.length, "task")} in a circle, ` +
       `each waits for the next${overLocks ? ", or for a lock that it took" : ""}` + (unless && `; none if ${unless}`);
@@ -75,7 +75,7 @@ function showVerdicts() {
     const rest = lost.reduce((sum, group) => sum + (group.members?.length ?? 1), 0) - lines.length;
     if (rest > 0) lines.push([`and ${count(rest)} more: filter the tasks by “lost”`]);
     const them = all === 1 ? "it" : "them";
-    found.push([["lost"], `Lost: ${plural(all, "task")}, waiting, and nobody is left to wake ${them}`, lines]);
+    found.push([["lost"], `Lost: ${plural(all, "task")}, waiting, with no waker left`, lines]);
   }
   set($("verdict-count"), verdictCount() ? `: ${count(verdictCount())}` : "");
   $("verdicts").classList.toggle("bad", found.length > 0);
@@ -155,7 +155,7 @@ function showGroups() {
   keyed($("groups"), shown.slice(0, GROUPS), group => group.key, newGroup, updateGroup);
   const notes = [];
   if (!dump.tasks) {
-    notes.push(`${plural(dump.task_count, "task")}: of so many only groups are told, ` +
+    notes.push(`${plural(dump.task_count, "task")}: with so many, only groups are shown, ` +
       "without single tasks, their history and their graph.");
     if (dump.groups_left_out) notes.push(`${plural(dump.groups_left_out, "smaller group")} left out.`);
   }
@@ -235,5 +235,5 @@ function showWarnings() {
     words(text.startsWith(kind) ? text.slice(kind.length) : ": " + text))));
   set($("warnings-note"), !last.dump.warns
     ? "Warnings of this runtime are off: MINI_WARN=1 turns them on, and so does Builder::warnings(true)."
-    : list.length ? "Each is told once for a line of code." : "None.");
+    : list.length ? "Each is shown once per line of code." : "None.");
 }
