@@ -135,7 +135,7 @@ async fn measure(address: SocketAddr, connections: usize, rounds: u64) -> io::Re
     mini::time::sleep(Duration::from_secs(1)).await;
     let used = cpu_time() - before;
     println!("CPU in a second of silence   {:>6.1} ms", used.as_secs_f64() * 1000.0);
-    assert!(used < Duration::from_millis(5), "nobody says anything, and the server computes");
+    assert!(used < Duration::from_millis(5), "no message arrives, and the server computes");
 
     clients.order(&format!("talk {connections} 1")).await?;
     println!("all {connections} still answer");

@@ -179,9 +179,9 @@ mod linux {
             refused.extend(ended.map_err(io::Error::other)?.err());
         }
         // The one that was told has given its lock back, and the other has gone on.
-        let [error] = &refused[..] else { panic!("one of both is told: {refused:?}") };
+        let [error] = &refused[..] else { panic!("one of the two is refused: {refused:?}") };
         assert_eq!(error.kind(), io::ErrorKind::Deadlock);
-        println!("{error}; the other one has gone on");
+        println!("{error}; the other task has finished");
         Ok(())
     }
 

@@ -65,7 +65,7 @@ fn run(mut args: Vec<String>) -> io::Result<()> {
     host.counts = Counts::default();
     host.run_until(Some(QUIET), |_| false)?;
     println!("quiet: the host has slept for {} ms in {} call of poll(2)", QUIET.as_millis(), host.counts.waits);
-    assert_eq!((host.counts.waits, host.counts.polls), (1, 0), "nothing has happened, and nobody has looked");
+    assert_eq!((host.counts.waits, host.counts.polls), (1, 0), "nothing has happened, and the runtime was not polled");
     assert!(!idle.is_finished());
     drop(keyboard);
     Ok(())

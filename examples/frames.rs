@@ -45,7 +45,7 @@ fn run(mut args: Vec<String>) -> io::Result<()> {
     let frames = number_option(&mut args, "--frames", 60).map_err(bad)?;
     refuse_more(&args, USAGE)?;
 
-    println!("{frames} frames of {FRAME:?}, of which the host draws for {DRAWING:?}");
+    println!("{frames} frames of {FRAME:?}; the host draws for {DRAWING:?} of each");
     let alone = show(frames, thread::sleep);
     alone.print("without mini");
 

@@ -132,7 +132,7 @@ async fn full_queue() -> io::Result<()> {
         }
     }
     println!(
-        "a listen queue of 1, and nobody accepts: {} clients are connected, {refused} refused, {unanswered} hear nothing",
+        "a listen queue of 1, and no accept: {} clients are connected, {refused} refused, {unanswered} not answered",
         connected.len()
     );
     Ok(())

@@ -72,7 +72,7 @@ async fn show() -> io::Result<()> {
     println!("careful has the printer, token {}", held.token);
     careful.unlock(held).await?;
     let held = careless.lock("printer", Duration::from_millis(200)).await?;
-    println!("careless has the printer, token {}, for 200 ms, and says no more", held.token);
+    println!("careless has the printer, token {}, for 200 ms, and is silent from now on", held.token);
     let mut held = careful.lock("printer", Duration::from_millis(300)).await?;
     println!("careful has the printer again, token {}", held.token);
     sleep(Duration::from_millis(200)).await;

@@ -484,6 +484,6 @@ fn nothing_can_wake_it() -> io::Result<()> {
     let line = line!() + 1;
     spawn(pending::<()>());
     assert_eq!(run()?, [line]);
-    println!("the task of line {line} can be woken by nobody: the loop says so, and ends");
+    println!("no waker is left for the task of line {line}: the loop reports it, and ends");
     Ok(())
 }

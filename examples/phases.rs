@@ -44,7 +44,7 @@ fn run(mut args: Vec<String>) -> io::Result<()> {
     let sums = show("clients that ask now and then", turns, clients())?;
     sums.check("it waits most of the time", sums.waited > sums.whole() / 2)?;
     sums.check("there are events and timers", sums.events > 10 && sums.timers > 10)?;
-    sums.check("hardly a task asks for more", sums.again_time < sums.whole() / 10)?;
+    sums.check("tasks rarely ask for more", sums.again_time < sums.whole() / 10)?;
 
     let beside = async {
         drop(mini::spawn(compute()));
@@ -60,7 +60,7 @@ fn run(mut args: Vec<String>) -> io::Result<()> {
     sums.check("timers fire together", sums.timers >= 2_000)?;
 
     let sums = show("work for idle moments", turns, when_idle())?;
-    sums.check("it is let go on when nothing else is left", sums.idle > 10 && sums.idle <= sums.turns)
+    sums.check("it continues when nothing else is left", sums.idle > 10 && sums.idle <= sums.turns)
 }
 
 /// Twenty clients of an echo server, each of which asks every few milliseconds.

@@ -47,7 +47,7 @@ async fn run(mut args: Vec<String>) -> io::Result<()> {
     if jobs > usize::from(u16::MAX) || consumers > 100 {
         return Err(bad("at most 65535 jobs and 100 consumers".into()));
     }
-    println!("{jobs} jobs for {consumers} consumers; each has done so many:");
+    println!("{jobs} jobs for {consumers} consumers; the jobs done by each:");
     print("eventfd, between tasks", semaphore(jobs, consumers).await?);
     print("SOCK_DGRAM, between tasks", datagrams(jobs, consumers).await?);
     print("SOCK_SEQPACKET, between processes", processes(jobs, consumers).await?);
@@ -223,7 +223,7 @@ async fn gather(queue: &UnixSeqpacket, jobs: usize) -> io::Result<BTreeMap<u32, 
 /// One message from any of the children.
 async fn answer(queue: &UnixSeqpacket, message: &mut [u8]) -> io::Result<()> {
     let received = timeout(PATIENCE, queue.recv(message)).await;
-    match received.map_err(|_| io::Error::other(format!("no consumer has said anything for {PATIENCE:?}")))?? {
+    match received.map_err(|_| io::Error::other(format!("no consumer has reported anything for {PATIENCE:?}")))?? {
         0 => Err(io::Error::other("all consumers have gone")),
         _ => Ok(()),
     }

@@ -135,7 +135,7 @@ async fn joining() {
         yield_now().await;
     }
     assert_eq!(early.await.unwrap(), "over already");
-    shown("join gives the result, also of a task that has ended before");
+    shown("join returns the result, even of a task that has ended before");
 }
 
 /// A panic ends its task, and no other.
@@ -150,7 +150,7 @@ async fn a_panic() {
     assert!(error.is_panic() && error.location().line() == line);
     assert!(error.to_string().contains("on purpose"));
     assert_eq!(other.await.unwrap(), "still here");
-    shown("a panic stops its own task, and reaches whoever joins it");
+    shown("a panic stops its own task, and reaches the task that joins it");
 }
 
 /// Sleeping may take longer, but never less.

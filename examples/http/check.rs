@@ -170,11 +170,11 @@ async fn bad_clients(server: SocketAddr) -> io::Result<()> {
 
     let mut good = Client::connect(server).await?;
     for _ in 0..100 {
-        expect_quietly(good.get("/hello.txt").await?.status == 200, "a good client is served meanwhile")?;
+        expect_quietly(good.get("/hello.txt").await?.status == 200, "a good client is served at the same time")?;
     }
-    expect(true, "a good client is served meanwhile")?;
+    expect(true, "a good client is served at the same time")?;
     let answer = slow.answer().await?;
-    expect(answer.status == 408 && answer.header("connection") == "close", "a slow one is told 408, and closed")?;
+    expect(answer.status == 408 && answer.header("connection") == "close", "a slow one gets 408, and is closed")?;
     for other in others {
         let _ = other.await?; // whether it was told what it did wrong, or cut off
     }

@@ -62,15 +62,11 @@ pub(crate) async fn run(style: Style) -> io::Result<()> {
     // Nobody says anything.
     let before = cpu_time();
     sleep(IDLE).await;
-    println!(
-        "  {} ms in which nobody says anything cost {} ms of CPU time",
-        IDLE.as_millis(),
-        (cpu_time() - before).as_millis()
-    );
+    println!("  {} ms without a request cost {} ms of CPU time", IDLE.as_millis(), (cpu_time() - before).as_millis());
 
     ask(&client, "*1\r\n$99999999999\r\n", "-ERR Protocol error: invalid bulk length\r\n").await?;
     match client.read(&mut [0]).await? {
-        0 => println!("  whoever breaks the protocol is told so and disconnected"),
+        0 => println!("  a client that breaks the protocol gets an error and is disconnected"),
         _ => return Err(io::Error::other("a broken protocol went on")),
     }
     Ok(())

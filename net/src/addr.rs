@@ -146,7 +146,7 @@ impl ToTarget for str {
         match name_and_port(self) {
             Ok((host, port)) => Target::Name { host: host.to_owned(), port },
             Err(why) => {
-                let wrong = invalid(&format!("it is no address: {why}"));
+                let wrong = invalid(&format!("not an address: {why}"));
                 Target::Wrong(failed("look up", Object::Host(self.to_owned()))(wrong))
             }
         }
@@ -156,10 +156,10 @@ impl ToTarget for str {
 fn name_and_port(text: &str) -> Result<(&str, u16), String> {
     match text.rsplit_once(':') {
         None => Err("expected `host:port`".to_owned()),
-        Some(("", _)) => Err("there is no host before the colon".to_owned()),
+        Some(("", _)) => Err("the host before the colon is missing".to_owned()),
         Some((host, port)) => match port.parse() {
             Ok(port) => Ok((host, port)),
-            Err(_) => Err(format!("`{port}` is no port: a number up to 65535")),
+            Err(_) => Err(format!("`{port}` is not a port, a number from 0 to 65535")),
         },
     }
 }

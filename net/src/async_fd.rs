@@ -75,8 +75,8 @@ impl<T: AsFd> AsyncFd<T> {
 
     /// Takes over `io` like [`new`](AsyncFd::new), to wait for `interest` only: a wait for anything else is an error.
     ///
-    /// [`Interest::ERROR`] need not be named: the system reports errors of every fd. Whatever the interest, the system
-    /// is asked for every kind of readiness. A driver that acts on such a request does so here too: that of a camera,
+    /// [`Interest::ERROR`] need not be named: the system reports errors of every fd. The system is always asked
+    /// for every kind of readiness. A driver that acts on such a request does so here too: that of a camera,
     /// for example, which starts when it is asked for input.
     ///
     /// # Examples
@@ -101,7 +101,7 @@ impl<T: AsFd> AsyncFd<T> {
 
     #[track_caller]
     fn register(io: T, interest: Interest, method: &str) -> io::Result<AsyncFd<T>> {
-        let text = "it is a simulated socket, whose descriptor stands for nothing";
+        let text = "a simulated socket has no descriptor of the system";
         sys::refuse_simulated(io.as_fd(), ("AsyncFd", method), text)?;
         let source = Source::new(io, Rule::Foreign);
         source.register_early()?;

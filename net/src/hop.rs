@@ -92,8 +92,8 @@ impl<T> Job<T> {
 impl<T> Drop for Job<T> {
     fn drop(&mut self) {
         self.deliver(Err(io::Error::other(match self.has_begun.get() {
-            true => "the job for it panicked in the mini runtime's blocking pool",
-            false => "the mini runtime's blocking pool has no thread for it, or has shut down",
+            true => "its job panicked in the mini runtime's blocking pool",
+            false => "the mini runtime's blocking pool could not start a thread, or has shut down",
         })));
     }
 }
@@ -141,6 +141,6 @@ mod tests {
             })));
         });
         let discards = lost(discards);
-        assert!(discards.contains("has no thread for it, or has shut down"), "{discards}");
+        assert!(discards.contains("could not start a thread, or has shut down"), "{discards}");
     }
 }

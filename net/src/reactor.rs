@@ -349,12 +349,12 @@ impl Known {
 }
 
 pub(crate) fn shut_down_error() -> io::Error {
-    io::Error::other("the mini runtime it belongs to has shut down")
+    io::Error::other("its mini runtime has shut down")
 }
 
 /// For a socket that no reactor of this process serves.
 pub(crate) fn left_in_parent_error() -> io::Error {
-    io::Error::other("the mini runtime it belongs to was built before fork(2) and serves the parent process alone")
+    io::Error::other("its mini runtime was built before fork(2) and serves only the parent process")
 }
 
 fn explain(error: io::Error) -> io::Error {

@@ -154,8 +154,8 @@ impl Wait {
         let (owner, method, place) = (self.site.owner, self.site.method, self.location);
         assert!(
             !context::is_ending(),
-            "`{owner}::{method}`, called at {place}, needs a runtime in a destructor of a thread that ends: \
-             no mini runtime can run there"
+            "`{owner}::{method}`, called at {place}, was used in a destructor of a thread-local, while its \
+             thread ends: no mini runtime can run there"
         );
         panic!(
             "`{owner}::{method}`, called at {place}, needs a runtime, but no mini runtime is running on this thread: \

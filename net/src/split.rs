@@ -212,7 +212,7 @@ macro_rules! halves {
             is_armed: bool,
         }
 
-        #[doc = concat!("Two halves that are not of one [`", stringify!($stream), "`]; here they are again.")]
+        #[doc = concat!("The halves of two different [`", stringify!($stream), "`]s, given back to the caller.")]
         ///
         /// # Examples
         ///
@@ -327,7 +327,7 @@ macro_rules! halves {
 
         impl std::fmt::Display for ReuniteError {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("the two halves are not of one stream")
+                f.write_str("the two halves belong to different streams")
             }
         }
     };

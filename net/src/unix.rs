@@ -208,7 +208,7 @@ fn raw_path(operation: &'static str, path: &Path) -> io::Result<SockAddr> {
 /// of its own choice if the path is empty (unix(7), "autobind"). A path that begins with a zero byte is an abstract name.
 fn encode_path(path: &Path) -> io::Result<SockAddr> {
     if path.as_os_str().is_empty() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "a socket path is not empty"));
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "a socket path must not be empty"));
     }
     if let [0, name @ ..] = path.as_os_str().as_bytes()
         && !name.is_empty()
@@ -217,7 +217,7 @@ fn encode_path(path: &Path) -> io::Result<SockAddr> {
         return SockAddr::unix(path);
     }
     if path.as_os_str().as_bytes().contains(&0) {
-        let text = "a socket path has no zero bytes, unless it begins with one and is an abstract name";
+        let text = "a socket path must not contain a zero byte, except the first one of an abstract name";
         return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
     }
     SockAddr::unix(path)
@@ -229,7 +229,7 @@ fn raw_addr(operation: &'static str, addr: &SocketAddr) -> io::Result<SockAddr> 
         return raw_path(operation, path);
     }
     let Some(name) = sys::abstract_name(addr) else {
-        let error = io::Error::new(io::ErrorKind::InvalidInput, "no socket can be found by it");
+        let error = io::Error::new(io::ErrorKind::InvalidInput, "an unnamed socket cannot be reached by its address");
         return Err(failed(operation, Object::Unnamed)(error));
     };
     let zero_and_name = [b"\0", name].concat();

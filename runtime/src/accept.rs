@@ -167,7 +167,7 @@ fn tell(error: &io::Error) {
     let now = Instant::now();
     let last = LAST.lock().unwrap_or_else(PoisonError::into_inner).replace(now);
     if is_news(last, now) {
-        say!("{error}. Connections wait until there is room");
+        say!("{error}; new connections wait until there is room");
     }
 }
 

@@ -34,7 +34,7 @@
 //!
 //! # Cancel safety
 //!
-//! An operation begins when it is first polled, and then *goes on*: a job that has been handed to the pool is carried
+//! An operation begins when it is first polled, and then *continues*: a job that has been handed to the pool is carried
 //! out even if its future is dropped, unless the runtime shuts down before a thread has begun the job. Then only the
 //! file system shows whether a name was created or a file written. Reads take nothing away; [`File`] documents its
 //! position.

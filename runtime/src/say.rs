@@ -63,8 +63,8 @@ impl Throttle {
         let say = self.0.lock().unwrap_or_else(PoisonError::into_inner).take(Instant::now());
         match say {
             Say::Yes { unsaid: 0 } => line(text),
-            Say::Yes { unsaid } => say!("{text}\nmini: {unsaid} more like this were not said before"),
-            Say::Last => say!("{text}\nmini: more like this are counted for a second, not said"),
+            Say::Yes { unsaid } => say!("{text}\nmini: {unsaid} more lines like this were left out before"),
+            Say::Last => say!("{text}\nmini: for a second, more lines like this are only counted"),
             Say::No => {}
         }
     }

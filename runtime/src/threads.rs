@@ -97,7 +97,7 @@ fn call(hook: Option<impl Fn()>, name: &str) {
     if let Some(hook) = hook
         && contain(hook).is_none()
     {
-        say!("{name} panicked on thread {:?}, which goes on", thread::current().name().unwrap_or("unnamed"));
+        say!("{name} panicked on thread {:?}, which continues", thread::current().name().unwrap_or("unnamed"));
     }
 }
 

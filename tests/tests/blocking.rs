@@ -350,7 +350,7 @@ fn a_stuck_job_is_left_behind_and_it_is_said() {
     }) else {
         return;
     };
-    let said = format!("left a blocking job behind that was spawned at {}:{line}:", file!());
+    let said = format!("left a blocking job behind, spawned at {}:{line}:", file!());
     assert_eq!(stderr.matches(&said).count(), 2, "{stderr}");
 }
 

@@ -54,7 +54,7 @@ fn tasks_of_a_runtime_that_nobody_runs_are_told_with_the_reason() {
     let runtime = mini::runtime::Builder::new_current_thread().build().unwrap();
     let _task = runtime.spawn(sleep(LIMIT));
     let text = runtime.handle().dump().to_string();
-    assert!(text.contains("worker 0  without a thread: nobody is in block_on or turn, so nothing runs\n"), "{text}");
+    assert!(text.contains("worker 0  without a thread: no thread is in block_on or turn, so no task runs\n"), "{text}");
 }
 
 #[test]
@@ -219,7 +219,7 @@ fn two_locks_taken_in_both_orders_are_a_circle() {
                 assert!(text.contains("a deadlock") && !text.contains("LOST"), "{text}");
                 let later = self::dump().to_string();
                 assert!(
-                    has_line(&later, &["MAYBE A CIRCLE", "none has gone on for", "a deadlock, unless a lock"]),
+                    has_line(&later, &["MAYBE A CIRCLE", "none has made progress for", "a deadlock, unless a lock"]),
                     "{later}"
                 );
                 break circle.clone();

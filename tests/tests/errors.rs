@@ -102,8 +102,8 @@ fn a_host_that_is_not_found_is_named() {
         let error = TcpListener::bind("nobody.invalid:80").await.unwrap_err();
         assert!(error.to_string().starts_with("failed to look up `nobody.invalid`: "), "{error}");
 
-        expect_invalid(TcpStream::connect("nowhere").await, "failed to look up `nowhere`: it is no address");
-        expect_invalid(TcpStream::connect(&[][..]).await, "failed to look up the host: it has no address");
+        expect_invalid(TcpStream::connect("nowhere").await, "failed to look up `nowhere`: not an address");
+        expect_invalid(TcpStream::connect(&[][..]).await, "failed to look up the host: the name has no address");
     });
 }
 
@@ -130,9 +130,9 @@ fn a_unix_socket_that_cannot_be_set_up_names_the_path() {
         expect_invalid(UnixListener::bind(&long), &format!("failed to bind to `{long}`: "));
         expect_invalid(
             UnixStream::connect("a\0b").await,
-            "failed to connect to `a\0b`: a socket path has no zero bytes",
+            "failed to connect to `a\0b`: a socket path must not contain a zero byte",
         );
-        expect_invalid(UnixListener::bind(""), "failed to bind to ``: a socket path is not empty");
+        expect_invalid(UnixListener::bind(""), "failed to bind to ``: a socket path must not be empty");
         let unnamed = UnixDatagram::unbound().unwrap().local_addr().unwrap();
         expect_invalid(UnixStream::connect_addr(&unnamed).await, "failed to connect to an unnamed address: ");
         let socket = UnixDatagram::unbound().unwrap();

@@ -34,7 +34,7 @@ unsafe extern "C" {
     fn _exit(code: i32) -> !;
 }
 
-const REFUSAL: &str = "this mini runtime was built before fork(2) and serves the parent process alone";
+const REFUSAL: &str = "this mini runtime was built before fork(2) and serves only the parent process";
 
 /// A process that has been forked. In the child it is `None`.
 struct Forked(Option<Pid>);

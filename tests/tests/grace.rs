@@ -246,9 +246,9 @@ fn a_task_that_blocks_the_only_worker_is_named_and_the_process_ends() {
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(124), "{stderr}");
     assert!(stderr.contains("\n  running  \"stuck\" spawned at tests/tests/grace.rs:"), "{stderr}");
-    assert!(stderr.contains(", does not give back its thread"), "{stderr}");
+    assert!(stderr.contains(", still occupies its thread"), "{stderr}");
     let victim = stderr.lines().find(|line| line.starts_with("  ready    \"victim\" spawned at "));
-    assert!(victim.is_some_and(|line| line.contains(", got no thread to end on")), "{stderr}");
+    assert!(victim.is_some_and(|line| line.contains(", had no thread to end on")), "{stderr}");
 }
 
 mod in_the_way {
@@ -266,7 +266,7 @@ fn a_task_of_no_group_that_blocks_the_thread_of_main_does_not_keep_the_process()
     let Some(output) = ended(test, in_the_way::main) else { return };
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(124), "{stderr}");
-    assert!(stderr.contains("a task that is in no group blocks the thread of its `main`"), "{stderr}");
+    assert!(stderr.contains("a task outside every group blocks the thread of `main`"), "{stderr}");
 }
 
 mod unheard {
@@ -452,5 +452,5 @@ fn a_group_that_main_drops_before_its_end_is_told() {
     let Some(stderr) = in_child(name, || assert!(is_code(program::main(), 0))) else { return };
     assert_eq!(stderr.matches("mini: ").count(), 1, "{stderr}");
     assert!(stderr.contains("the last handle of the group \"forgotten\" made at "), "{stderr}");
-    assert!(stderr.contains("was dropped with 1 task alive: they are cancelled"), "{stderr}");
+    assert!(stderr.contains("was dropped with 1 task alive, which is cancelled"), "{stderr}");
 }

@@ -430,7 +430,7 @@ fn the_last_handle_ends_the_tasks_and_says_so() {
     assert_eq!(said.len(), 2, "{stderr}");
     let made = line("// made here");
     assert!(said[0].contains(&format!("\"lost\" made at tests/tests/group.rs:{made}:25")), "{stderr}");
-    assert!(said[0].ends_with("was dropped with 2 tasks alive: they are cancelled"), "{stderr}");
+    assert!(said[0].ends_with("was dropped with 2 tasks alive, which are cancelled"), "{stderr}");
     assert!(said[1].contains("parent gone") && said[1].contains("1 finished, 1 aborted"), "{stderr}");
 }
 
@@ -473,7 +473,7 @@ fn a_last_handle_that_goes_with_the_last_task_is_no_mistake() {
     };
     let said: Vec<_> = stderr.lines().filter(|line| line.starts_with("mini: ")).collect();
     assert_eq!(said.len(), 1, "{stderr}");
-    assert!(said[0].contains("goes on") && said[0].ends_with("with 1 task alive: they are cancelled"), "{stderr}");
+    assert!(said[0].contains("goes on") && said[0].ends_with("with 1 task alive, which is cancelled"), "{stderr}");
 }
 
 #[test]

@@ -77,8 +77,8 @@ fn a_hook_that_panics_is_named_and_the_thread_goes_on() {
     }) else {
         return;
     };
-    assert!(stderr.contains("mini: on_thread_start panicked on thread \"mini-block-0\", which goes on"), "{stderr}");
-    assert!(stderr.contains("mini: on_thread_stop panicked on thread \"mini-block-0\", which goes on"), "{stderr}");
+    assert!(stderr.contains("mini: on_thread_start panicked on thread \"mini-block-0\", which continues"), "{stderr}");
+    assert!(stderr.contains("mini: on_thread_stop panicked on thread \"mini-block-0\", which continues"), "{stderr}");
 }
 
 /// Runs the test that calls again, with the variable set, and returns whether it succeeded and what it printed.

@@ -245,7 +245,7 @@ fn a_thread_that_may_not_have_the_runtime_is_refused_a_local_task() {
         thread::scope(|scope| {
             scope.spawn(|| {
                 let _guard = runtime.enter();
-                assert!(refused().contains("made by spawn_local on"));
+                assert!(refused().contains("made by spawn_local bind this runtime"));
             });
         });
         runtime.block_on(task).unwrap();

@@ -113,7 +113,7 @@ fn by_default_a_panic_nobody_awaits_is_printed() {
         return;
     };
     assert!(stderr.contains(&format!("spawned at {}:{line}:", file!())), "{stderr}");
-    assert!(stderr.contains("panicked: unseen, and nobody awaits it"), "{stderr}");
+    assert!(stderr.contains("panicked: unseen, and no task awaits it"), "{stderr}");
 }
 
 #[test]

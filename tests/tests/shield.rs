@@ -129,7 +129,7 @@ fn an_error_that_the_caller_does_not_read_is_told_and_in_the_report() {
     let said: Vec<_> = stderr.lines().filter(|line| line.starts_with("mini: ")).collect();
     assert_eq!(said.len(), 2, "{stderr}");
     for (said, name) in said.iter().zip(["early", "late"]) {
-        assert!(said.ends_with(&format!("ended with an error, and nobody awaits it: {name}")), "{stderr}");
+        assert!(said.ends_with(&format!("ended with an error, and no task awaits it: {name}")), "{stderr}");
     }
 }
 
@@ -209,7 +209,7 @@ fn an_error_that_nobody_awaits_any_more_is_told() {
     };
     let said: Vec<_> = stderr.lines().filter(|line| line.starts_with("mini: ")).collect();
     assert_eq!(said.len(), 1, "{stderr}");
-    assert!(said[0].ends_with("ended with an error, and nobody awaits it: full"), "{stderr}");
+    assert!(said[0].ends_with("ended with an error, and no task awaits it: full"), "{stderr}");
 }
 
 #[test]
@@ -223,7 +223,7 @@ fn a_shield_whose_task_was_aborted_says_so() {
         group.shutdown(Reason::Requested).await;
         let error = mini::spawn(shielded).await.unwrap_err();
         let text = text_of(&*error.into_panic()).to_owned();
-        assert!(text.starts_with("a shield was awaited whose task is gone: task "), "{text}");
+        assert!(text.starts_with("the task of an awaited shield is gone: task "), "{text}");
     });
 }
 

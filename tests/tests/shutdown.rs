@@ -248,7 +248,7 @@ fn a_worker_in_a_long_poll_is_left_behind_and_it_is_said() {
     }) else {
         return;
     };
-    assert!(stderr.contains("worker(s) behind that are in a long poll"), "{stderr}");
+    assert!(stderr.contains("worker(s) behind in a long poll"), "{stderr}");
 }
 
 #[test]

@@ -40,7 +40,7 @@ fn jobs_are_left_where_they_were_spawned() {
         assert_eq!((left.blocking_jobs().len(), left.tasks().len()), (1, 0));
         assert!(!left.is_empty());
         assert_eq!(left.blocking_jobs()[0].file(), file!());
-        assert!(left.to_string().contains("left a blocking job behind that was spawned at "), "{left}");
+        assert!(left.to_string().contains("left a blocking job behind, spawned at "), "{left}");
         drop(go);
         mini::block_on(task).unwrap().unwrap_err();
     });
@@ -70,8 +70,7 @@ fn jobs_that_were_not_begun_within_the_grace_are_cancelled_and_named() {
             assert_eq!((left.blocking_jobs().len(), left.cancelled_jobs().len()), (1, 10));
             assert!(left.cancelled_jobs().iter().all(|job| (job.file(), job.line()) == (file!(), line)));
             assert_eq!(counts.drops(), 10, "what they hold is gone");
-            let said =
-                format!("cancelled 10 blocking job(s) before the start that were spawned at {}:{line}:", file!());
+            let said = format!("cancelled 10 blocking job(s) before they started, spawned at {}:{line}:", file!());
             assert_eq!(left.to_string().matches(&said).count(), 1, "{left}");
             for job in jobs {
                 assert!(block_on_elsewhere(job).unwrap_err().is_cancelled());

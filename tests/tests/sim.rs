@@ -171,8 +171,8 @@ fn a_dump_does_not_mix_up_the_tasks_of_two_simulations() {
     let meanwhile = || of_other = std::thread::scope(|scope| scope.spawn(other).join().unwrap());
     let text = Sim::new(3).run(told_of_two(both, meanwhile)).unwrap();
     let line = |text: &str| text.lines().find(|line| line.contains(", waiting: ")).unwrap().to_owned();
-    assert!(line(&of_other).contains("; beside: Lock"), "{of_other}");
-    assert!(line(&text).contains("; beside: Notify"), "{text}");
+    assert!(line(&of_other).contains("; also: Lock"), "{of_other}");
+    assert!(line(&text).contains("; also: Notify"), "{text}");
 }
 
 /// Children of a scope that each add one, and let go of the lock between reading and writing.
@@ -266,7 +266,7 @@ fn what_cannot_go_on_is_told() {
         drop(mini::spawn(async { panic!("unheard of") }));
         sleep(Duration::from_millis(1)).await;
     }));
-    assert!(unseen.contains("panicked: unheard of") && unseen.contains(", and nobody awaits it"), "{unseen}");
+    assert!(unseen.contains("panicked: unheard of") && unseen.contains(", and no task awaits it"), "{unseen}");
 }
 
 #[test]
@@ -383,7 +383,7 @@ fn destructors_that_panic_are_told_and_end_no_process() {
 fn a_job_that_blocks_on_a_task_fails_and_does_not_hang() {
     let says_why = |error: mini::task::JoinError| {
         let text = error.to_string();
-        let is_one = text.contains("the one thread of the simulation, on which the jobs of spawn_blocking run too");
+        let is_one = text.contains("the only thread of the simulation for ever, as jobs of spawn_blocking run on it");
         assert!(is_one && text.contains(" in a task instead") && !text.contains("in mini::spawn_blocking"), "{text}");
     };
     let simulation = Sim::new(1).run(async {

@@ -166,7 +166,7 @@ fn a_future_is_dropped_only_where_it_waits_and_gives_its_output_otherwise() {
         Rc::strong_count(&held) == 1 && current().elapsed().is_zero()
     });
     assert!(is_gone.unwrap(), "what the future held is gone at once");
-    assert!(outputs(1.5).unwrap_err().to_string().contains("1.5 is no probability"));
+    assert!(outputs(1.5).unwrap_err().to_string().contains("1.5 is not a probability"));
 }
 
 /// Forty faults, of which two together do harm.
@@ -212,7 +212,7 @@ fn what_is_no_list_of_faults_is_refused() {
     let run = |variables: &[_]| run_alone("fails_by_two_of_forty_faults", variables);
     for (skips, part) in [("1-6,x", "x"), ("6-1", "6-1"), ("0", "0")] {
         let (passes, text) = run(&[("MINI_SEED", "1"), ("MINI_SIM_SKIP", skips)]);
-        let line = format!("MINI_SIM_SKIP={skips}: {part:?} is no range of faults; expected some as in 1-6,8,20-");
+        let line = format!("MINI_SIM_SKIP={skips}: {part:?} is not a range of faults; an example is 1-6,8,20-");
         assert!(!passes && text.contains(&line), "{text}");
     }
     let (passes, text) = run(&[("MINI_SIM_SKIP", "1-6")]);
@@ -304,7 +304,7 @@ fn the_first_of_several_panics_ends_the_simulation() {
     };
     let text = report(|| Seeds::new("sim_chaos", "several", 200).run(program));
     assert!(text.contains(" panicked: the first (at ") && !text.contains("the second"), "{text}");
-    assert!(text.contains("), and nobody awaits it\n  shrunk: 1 of 1 faults is needed: #1 "), "{text}");
+    assert!(text.contains("), and no task awaits it\n  shrunk: 1 of 1 faults is needed: #1 "), "{text}");
 }
 
 #[test]
@@ -391,8 +391,8 @@ fn a_state_that_no_seed_reaches_fails_the_test() {
     assert!(!passes, "{text}");
     assert!(text.contains("no seed of 20 reached \"an earthquake\", nor \"a huge number\"\n"), "{text}");
     let row = |count, kind, text, mark| format!("  {count:>7} {kind:<9}  {text:?} at {}", place(mark));
-    let huge = row(0, "sometimes", "a huge number", "// is asked for") + ", where 20 came\n";
-    let must = row(0, "must", "an earthquake", "// is to come") + ", where 20 came\n";
+    let huge = row(0, "sometimes", "a huge number", "// is asked for") + ", of 20 that ran the line\n";
+    let must = row(0, "must", "an earthquake", "// is to come") + ", of 20 that ran the line\n";
     assert!(text.contains(&huge) && text.contains(&must), "{text}");
     assert!(text.contains("  20 always     \"{number} is positive\""), "{text}");
     assert!(text.contains("   5 sometimes  \"a large number\""), "{text}");
@@ -410,17 +410,17 @@ fn a_state_that_no_seed_reaches_fails_the_test() {
 fn fewer_seeds_than_the_test_asks_for_only_show_what_they_reach() {
     for variable in [("MINI_SEED", "3"), ("MINI_SEEDS", "5")] {
         let (passes, text) = run_alone("reaches_too_little", &[variable, ("RUST_TEST_NOCAPTURE", "1")]);
-        assert!(passes && text.contains("  what ") && text.contains("\"a huge number\""), "{text}");
+        assert!(passes && text.contains("  reached by ") && text.contains("\"a huge number\""), "{text}");
     }
     let quiet = [("MINI_SEEDS", "41"), ("RUST_TEST_NOCAPTURE", "1")];
     let (passes, text) = run_alone("reaches_too_little", &quiet);
-    assert!(passes && !text.contains("have reached"), "{text}");
+    assert!(passes && !text.contains("  reached by "), "{text}");
 }
 
 #[test]
 fn what_a_test_that_passes_has_reached_is_shown_to_who_asks_though_its_output_is_captured() {
     let (passes, text) = run_alone("reaches_too_little", &[("MINI_SEEDS", "41"), ("MINI_SIM_COVERAGE", "1")]);
-    let title = "mini: test sim_chaos::reaches_too_little:\n  what 41 seeds have reached:\n";
+    let title = "mini: test sim_chaos::reaches_too_little:\n  reached by 41 seeds:\n";
     assert!(passes && text.contains(title), "{text}");
 }
 

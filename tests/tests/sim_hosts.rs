@@ -169,7 +169,7 @@ fn a_simulation_inside_of_another_is_refused_and_does_not_end_it() {
             sim.settle().await;
             let inner = std::panic::catch_unwind(|| Sim::new(2).run(async {}));
             let text = *inner.unwrap_err().downcast::<&str>().unwrap();
-            assert!(text.contains("a simulation inside of another"), "{text}");
+            assert!(text.contains("a simulation cannot run inside another"), "{text}");
             TcpStream::connect("server:1").await.unwrap();
         })
         .unwrap();

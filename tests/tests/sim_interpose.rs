@@ -94,7 +94,7 @@ async fn the_process_decides() {
 #[test]
 fn what_follows_no_seed_is_found() {
     let (is_good, text) = checked("the_process_decides");
-    assert!(!is_good && text.contains("two runs of it differ, first in step"), "{text}");
+    assert!(!is_good && text.contains("two runs differ, first in step"), "{text}");
 }
 
 #[test]

@@ -146,7 +146,7 @@ fn errors_that_nobody_awaits_are_told_if_the_simulation_fails() {
         });
         std::future::pending::<()>().await;
     }));
-    assert!(text.contains("\n  5 errors that nobody awaited, the last of them:\n    on host server: task "), "{text}");
+    assert!(text.contains("\n  5 errors that no task awaited, the last of them:\n    on host server: task "), "{text}");
     assert_eq!(text.matches(" ended with an error: error ").count(), 3, "{text}");
 }
 

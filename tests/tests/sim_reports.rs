@@ -204,7 +204,7 @@ fn two_runs_that_differ_are_told_with_what_lasts() {
     let output = command.output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     let who = format!("a task of {} on sleeper at ", place("// the client"));
-    assert!(text.contains(&format!("two runs of it differ, first in step 2: {who}")), "{text}");
+    assert!(text.contains(&format!("two runs differ, first in step 2: {who}")), "{text}");
     assert!(text.contains("\n  use `mini::sim::interpose!()` in this ") || !cfg!(target_os = "linux"), "{text}");
 }
 

@@ -191,7 +191,7 @@ fn halves_of_one_stream_make_a_stream_again() {
         // In a runtime and with a waiter before, as after any use.
         assert!(poll_with(&mut a_reader.readable(), &Counts::new()).is_pending());
         let error = a_reader.reunite(b_writer).unwrap_err();
-        assert_eq!(error.to_string(), "the two halves are not of one stream");
+        assert_eq!(error.to_string(), "the two halves belong to different streams");
         let (a_reader, b_writer) = (error.0, error.1);
         let error = a_writer.reunite(b_reader).unwrap_err();
         let (b_reader, a_writer) = (error.0, error.1);

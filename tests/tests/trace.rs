@@ -416,7 +416,7 @@ fn a_file_that_cannot_be_made_is_an_error_of_the_start() {
     fn program() {
         let error = Builder::new_current_thread().heed_mini_trace(true).build().unwrap_err();
         assert_eq!(error.kind(), std::io::ErrorKind::NotFound);
-        assert!(error.to_string().starts_with("MINI_TRACE=/nowhere/at/all: cannot make this file"), "{error}");
+        assert!(error.to_string().starts_with("MINI_TRACE=/nowhere/at/all: cannot create this file"), "{error}");
         Builder::new_current_thread().build().unwrap(); // which does not heed it
     }
     let test = "a_file_that_cannot_be_made_is_an_error_of_the_start";

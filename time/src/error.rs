@@ -92,7 +92,7 @@ impl Elapsed {
 
     /// Returns what the future was waiting for when its time was over.
     ///
-    /// If it waited for several things at once, this is the one that it polled last. Returns `None` if that was not one
+    /// If the future waited for several things at once, this is the last one polled. Returns `None` if that was not one
     /// of mini's, such as a channel of another library. Returns `None` too if the future was not polled again when the
     /// time was over, as in a collection that polls only woken futures, and if it was not waiting but yielded again and
     /// again.

@@ -389,7 +389,7 @@ impl Sleep {
         let (call, place) = (self.origin.name(), self.location);
         assert!(
             !context::is_ending(),
-            "`{call}`, called at {place}, was polled by a destructor of a thread that ends: \
+            "`{call}`, called at {place}, was polled in a destructor of a thread-local, while its thread ends: \
              no mini runtime can run there"
         );
         panic!(

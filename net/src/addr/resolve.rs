@@ -137,7 +137,7 @@ impl<S, R> Future for TryEach<'_, S, R> {
 
 /// The error when a host has no address to try.
 pub(crate) fn no_address() -> io::Error {
-    failed("look up the host", Object::Nothing)(invalid("it has no address"))
+    failed("look up the host", Object::Nothing)(invalid("the name has no address"))
 }
 
 /// The lookup may have waited for a thread for longer than anybody wanted it.

@@ -21,7 +21,7 @@ use crate::source::{Wait, poll_error};
 /// # Examples
 ///
 /// See [`AsyncFd::readable`].
-#[must_use = "the readiness has to be used, or else the next wait ends at once"]
+#[must_use = "clear the readiness after `WouldBlock`, or the next wait ends at once"]
 pub struct AsyncFdReadyGuard<'a, T: AsFd> {
     fd: &'a AsyncFd<T>,
     seen: Seen,

@@ -84,7 +84,7 @@ impl Registration {
     /// After an error the entry is where it was.
     pub(crate) fn move_to(&self, reactor: Reactor, fd: BorrowedFd<'_>) -> io::Result<()> {
         if fd.as_raw_fd() != self.fd {
-            let text = "the file descriptor was exchanged for another while it was registered";
+            let text = "the file descriptor was replaced by another while it was registered";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }
         // Poison is ignored: no user code runs under this lock.

@@ -52,7 +52,7 @@ pub(crate) fn recv_fds(fd: BorrowedFd<'_>, buf: &mut [u8], max: usize) -> io::Re
     let fds: Vec<OwnedFd> = all.filter_map(|(kind, fd)| (kind == libc::SCM_RIGHTS).then_some(fd)).collect();
     if cut || fds.len() > max {
         let text =
-            "file descriptors that came with a message are lost: more than expected, or too many files are open here";
+            "file descriptors of a message were lost: more came than expected, or the process has too many open files";
         return Err(io::Error::new(io::ErrorKind::InvalidData, text));
     }
     for fd in &fds {

@@ -45,7 +45,7 @@ impl Process {
     /// assert!(mini_net::Process::REFUSAL.contains("fork(2)"));
     /// ```
     pub const REFUSAL: &str =
-        "this mini runtime was built before fork(2) and serves the parent process alone: build a new one in the child";
+        "this mini runtime was built before fork(2) and serves only the parent process: build a new one in the child";
 
     /// Returns this process.
     ///

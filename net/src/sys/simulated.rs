@@ -243,7 +243,7 @@ pub(crate) fn refuse_real(fd: BorrowedFd<'_>, call: (&str, &str)) -> io::Result<
     if !is_simulated() || !system::local_addr(fd).is_ok_and(|addr| addr.as_socket().is_some()) {
         return Ok(());
     }
-    let text = "a socket of the system is none of the simulated network: bind, connect or accept one of mini's";
+    let text = "a socket of the system is not part of the simulated network: use one that mini has made";
     Err(located(not_simulated(text), call, Location::caller()))
 }
 
@@ -344,7 +344,7 @@ impl Poller {
     pub(crate) fn add(&self, fd: BorrowedFd<'_>, token: Token, custody: Custody) -> io::Result<Ready> {
         match on(fd, |network, id| (custody == Custody::Ours).then(|| network.register(id, token))) {
             Some(Some(ready)) => Ok(ready),
-            Some(None) => Err(not_simulated("an AsyncFd of a simulated socket: its descriptor stands for nothing")),
+            Some(None) => Err(not_simulated("a simulated socket has no descriptor of the system for an AsyncFd")),
             None => self.0.add(fd, token, custody),
         }
     }

@@ -39,16 +39,16 @@ fn a_text_that_is_no_address_is_told_as_it_was_given() {
     let mut rig = no_pool();
     let texts = [
         ("localhost", "expected `host:port`"),
-        ("localhost:", "`` is no port"),
-        (":80", "there is no host"),
-        ("localhost:port", "`port` is no port: a number up to 65535"),
-        ("localhost:70000", "`70000` is no port: a number up to 65535"),
+        ("localhost:", "`` is not a port"),
+        (":80", "the host before the colon is missing"),
+        ("localhost:port", "`port` is not a port, a number from 0 to 65535"),
+        ("localhost:70000", "`70000` is not a port, a number from 0 to 65535"),
         ("", "expected `host:port`"),
     ];
     for (text, why) in texts {
         let error = rig.block_on(lookup_host(text)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidInput);
-        assert!(error.to_string().contains(&format!("look up `{text}`: it is no address: {why}")), "{error}");
+        assert!(error.to_string().contains(&format!("look up `{text}`: not an address: {why}")), "{error}");
     }
 }
 
@@ -91,6 +91,6 @@ fn a_pool_that_drops_the_job_is_an_error_and_not_a_hang() {
         Poll::Ready(result) => result,
         Poll::Pending => panic!("it hangs"),
     };
-    assert!(result.unwrap_err().to_string().contains("has no thread for it, or has shut down"));
+    assert!(result.unwrap_err().to_string().contains("could not start a thread, or has shut down"));
     drop(rig);
 }

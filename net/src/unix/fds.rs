@@ -161,10 +161,10 @@ impl Call<OwnedFd> for SendFds<'_> {
     fn call(&mut self, source: &Source) -> io::Result<(usize, Left)> {
         let refused = |text| Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         if self.fds.len() > MAX_FDS {
-            return refused(format!("{} file descriptors for one message: {MAX_FDS} are the most", self.fds.len()));
+            return refused(format!("{} file descriptors in a message: at most {MAX_FDS} are allowed", self.fds.len()));
         }
         if self.buf.is_empty() && !self.fds.is_empty() && source.is_stream() {
-            return refused("file descriptors travel on a stream with at least one byte".to_owned());
+            return refused("file descriptors on a stream need at least one byte of data".to_owned());
         }
         source.send_fds(self.buf, self.fds)
     }

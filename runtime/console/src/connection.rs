@@ -57,7 +57,7 @@ impl<'a> Connection<'a> {
                 format!("the head of a request may have {HEAD} bytes"),
             )),
             Ok(Err(_)) => return, // the client has gone
-            Err(_) => Err(Refusal::new("408 Request Timeout", format!("there was no request for {HEAD_TIME:?}"))),
+            Err(_) => Err(Refusal::new("408 Request Timeout", format!("no request arrived within {HEAD_TIME:?}"))),
         };
         let is_sent = match request {
             Ok(Request::Events) => self.events().await,
@@ -110,7 +110,7 @@ impl<'a> Connection<'a> {
     /// that takes its time.
     async fn trace(&self) -> io::Result<()> {
         let Ok(_place) = self.site.traces.try_acquire() else {
-            let text = "another client is being sent a trace, which takes much memory: ask again when it has it";
+            let text = "another client is downloading a trace: try again when that has ended";
             return self.refuse(Refusal::new("503 Service Unavailable", text)).await;
         };
         let watched = self.site.settings.watched.clone();

@@ -209,14 +209,14 @@ impl Builder {
         self.check(&addrs)?;
         let listener = TcpListener::bind(&addrs[..]).map_err(|error| {
             let at: Vec<String> = addrs.iter().map(SocketAddr::to_string).collect();
-            io::Error::new(error.kind(), format!("mini-console: listen on {}: {error}", at.join(", ")))
+            io::Error::new(error.kind(), format!("mini-console: failed to listen on {}: {error}", at.join(", ")))
         })?;
         let addr = listener.local_addr()?;
         let server = Server::new(listener, self.clone())?;
         let (stop, stopped) = oneshot::channel();
         let thread = std::thread::Builder::new().name("mini-console".to_owned()).spawn(move || server.run(stopped));
         let thread = thread.map_err(|error| {
-            io::Error::new(error.kind(), format!("mini-console: start a thread to serve the page: {error}"))
+            io::Error::new(error.kind(), format!("mini-console: no thread could be started for the page: {error}"))
         })?;
         Ok(Console { addr, running: Some((stop, thread)), process: process::id() })
     }
@@ -226,15 +226,15 @@ impl Builder {
         let refused = |text| Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         if let Some(addr) = addrs.iter().find(|addr| BLOCKED_PORTS.contains(&addr.port())) {
             return refused(format!(
-                "mini-console: browsers refuse to open port {}, as another protocol uses it; take another one, such as \
-                 7669",
+                "mini-console: browsers refuse to open port {}, which another protocol uses; choose another port, \
+                 such as 7669",
                 addr.port()
             ));
         }
         match addrs.iter().find(|addr| !addr.ip().to_canonical().is_loopback()) {
             Some(addr) if !self.allows_remote => refused(format!(
-                "mini-console: other computers may reach {addr}; 127.0.0.1 is for this one alone, and \
-                 Builder::allow_remote(true) is for all"
+                "mini-console: other computers could reach {addr}: use 127.0.0.1, or allow them with \
+                 Builder::allow_remote(true)"
             )),
             _ => Ok(()),
         }

@@ -65,13 +65,13 @@ impl Request {
             _ => {
                 return Err(Refusal::new(
                     "404 Not Found",
-                    "there are / (the page), /events and /json (its content), and /trace",
+                    "the paths are / (the page), /events and /json (its data), and /trace",
                 ));
             }
         };
         match site {
             Some(site) if request != Self::Page && !["same-origin", "none"].contains(&site) => {
-                Err(Refusal::new(FORBIDDEN, "a page of another server asks for this: open / itself"))
+                Err(Refusal::new(FORBIDDEN, "the request comes from a page of another site: open / instead"))
             }
             _ => Ok(request),
         }
@@ -90,17 +90,17 @@ fn target(line: &str) -> Result<&str, Refusal> {
         return Err(bad());
     }
     if !["HTTP/1.1", "HTTP/1.0"].contains(&version) {
-        return Err(Refusal::new("505 HTTP Version Not Supported", "HTTP/1.1 is spoken here"));
+        return Err(Refusal::new("505 HTTP Version Not Supported", "only HTTP/1.1 is supported"));
     }
     if method != "GET" {
-        return Err(Refusal::new("405 Method Not Allowed", format!("{method} does nothing here: only GET does")));
+        return Err(Refusal::new("405 Method Not Allowed", format!("{method} is not supported: use GET")));
     }
     Ok(target)
 }
 
 /// Whether the client knows this server by an address, or as `localhost`.
 fn check_host(host: &str, allows_remote: bool) -> Result<(), Refusal> {
-    let bad = || Refusal::new(BAD, "the Host header is no host");
+    let bad = || Refusal::new(BAD, "the Host header is not a host");
     let (name, port) = match host.strip_prefix('[') {
         Some(rest) => rest.split_once(']').ok_or_else(bad)?,
         None => host.split_at(host.find(':').unwrap_or(host.len())),
@@ -119,8 +119,8 @@ fn check_host(host: &str, allows_remote: bool) -> Result<(), Refusal> {
     }
     Err(Refusal::new(
         FORBIDDEN,
-        "ask for this page as localhost or by the address: by another name, or another address, it may be another \
-         page that asks",
+        "open this page as localhost or by its address: a request for another name may come from a page of another \
+         site",
     ))
 }
 

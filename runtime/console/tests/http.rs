@@ -108,11 +108,11 @@ fn what_is_refused_is_said() {
         let runtime = runtime();
         let console = console(&runtime);
         for (request, status, text) in [
-            ("GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n", "404 Not Found", "there are / (the page), /events"),
+            ("GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n", "404 Not Found", "the paths are / (the page), /events"),
             ("GET /trace HTTP/1.1\r\nHost: localhost\r\n\r\n", "404 Not Found", "the flight recorder is off: set"),
-            ("POST / HTTP/1.1\r\nHost: localhost\r\n\r\n", "405 Method Not Allowed", "POST does nothing here"),
+            ("POST / HTTP/1.1\r\nHost: localhost\r\n\r\n", "405 Method Not Allowed", "POST is not supported"),
             ("GET / HTTP/1.1\r\n\r\n", "400 Bad Request", "there is no Host header"),
-            ("GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n", "403 Forbidden", "ask for this page as localhost"),
+            ("GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n", "403 Forbidden", "open this page as localhost"),
             ("\r\n\r\n\r\n", "400 Bad Request", "the request line is not METHOD TARGET HTTP/1.1"),
         ] {
             let answer = ask(&console, request);
@@ -376,7 +376,7 @@ fn what_cannot_be_served_is_an_error() {
     let builder = Console::of(runtime.handle());
     let error = builder.serve("0.0.0.0:0").unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidInput);
-    assert!(error.to_string().contains("other computers may reach 0.0.0.0:0"), "{error}");
+    assert!(error.to_string().contains("other computers could reach 0.0.0.0:0"), "{error}");
     assert!(builder.serve(&[SocketAddr::from(([127, 0, 0, 1], 0)), SocketAddr::from(([10, 0, 0, 1], 0))][..]).is_err());
 
     let error = builder.serve("127.0.0.1:6669").unwrap_err();

@@ -131,7 +131,7 @@ fn of_very_many_tasks_groups_are_shown_and_the_end_is_told() {
         }
         let console = Console::of(runtime.handle()).serve("127.0.0.1:0").unwrap();
         browser.open(&format!("http://{}/", console.local_addr()));
-        has(&mut browser, "tasks-note", &["11,000 tasks are too many for a list"]);
+        has(&mut browser, "tasks-note", &["11,000 tasks: with so many, only groups are shown"]);
         has(&mut browser, "tasks-note", &["1,001 smaller groups left out", "700 groups more: the filter finds them"]);
         has(&mut browser, "groups", &["9,000", "“one of many”", "Timer at "]);
         has(&mut browser, "graph-note", &["Left out"]);
@@ -256,7 +256,7 @@ fn verdicts(browser: &mut Browser) {
         &[deadlock, held, "“transfer there”", "“transfer back”", " at runtime/console/examples/"],
     );
     has(browser, "verdict-list", &["Worker ", " is stuck in one poll for ", "“resize”"]);
-    has(browser, "verdict-list", &["Lost: 1 task, waiting, and nobody is left to wake it", "“forgotten”"]);
+    has(browser, "verdict-list", &["Lost: 1 task, waiting, with no waker left", "“forgotten”"]);
     has(browser, "workers", &["stalled"]);
     browser.wait_for("document.querySelectorAll('#workers .c-stalled').length > 0");
     has(browser, "blocking", &["3 threads, 0 idle", "3 jobs at "]);

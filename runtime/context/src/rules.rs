@@ -77,8 +77,8 @@ pub const CALL_BYTES: usize = 16 << 10;
 /// after this many refusals.
 pub const REFUSALS: u16 = (BUDGET as u16).pow(2);
 
-/// How often a leaf that was refused is refused again in the same poll, before an executor inside of the task is taken
-/// to poll it. A set of futures of the crate `futures` polls a child twice, and streams of such sets nest.
+/// The number of further refusals of a leaf in one poll, before an executor inside of the task is taken to poll it. A
+/// set of futures of the crate `futures` polls a child twice, and streams of such sets nest.
 pub const IN_A_ROW: u8 = 16;
 
 // Looks and classes.

@@ -108,7 +108,7 @@ impl Args {
     /// What is wrong with the arguments for a function of that name.
     pub(crate) fn faults(&self, name: &Ident) -> Option<Error> {
         let (_, span) = self.grace.filter(|_| name.to_string() != "main")?;
-        Some(Error::at(span, "`grace` goes with the function `main` only, whose end is that of the program"))
+        Some(Error::at(span, "`grace` works on the function `main` only, which ends the program"))
     }
 
     fn set(&mut self, argument: &Argument) -> Result<(), Error> {
@@ -184,7 +184,7 @@ impl Argument {
             "step_limit" => Key::StepLimit,
             "crate" => Key::Crate,
             other => {
-                return Err(Error::at(name.span(), format!("unknown argument `{other}`; known are {known}")));
+                return Err(Error::at(name.span(), format!("unknown argument `{other}`; the arguments are {known}")));
             }
         };
         match &piece[1..] {
@@ -204,7 +204,7 @@ impl Argument {
         match self.literal().and_then(|literal| string_content(&literal.to_string())).as_deref() {
             Some("current_thread") => Ok(Flavor::CurrentThread),
             Some("multi_thread") => Ok(Flavor::MultiThread),
-            Some(other) => Err(self.wrong(format!("unknown flavor \"{other}\"; known are {FLAVORS}"))),
+            Some(other) => Err(self.wrong(format!("unknown flavor \"{other}\"; the flavors are {FLAVORS}"))),
             None => Err(self.wrong(format!("`flavor` takes a string; the flavors are {FLAVORS}"))),
         }
     }
@@ -263,7 +263,7 @@ impl Argument {
     fn misfit(&self, entry: Entry, flavor: Flavor, is_sim: bool) -> Option<Error> {
         let is_of_sim = matches!(self.key, Key::Sim | Key::Seeds | Key::TimeLimit | Key::StepLimit);
         if is_sim && !is_of_sim && self.key != Key::Crate {
-            return Some(Error::at(self.name.span(), format!("`{}` does not go with `sim`", self.name)));
+            return Some(Error::at(self.name.span(), format!("`{}` cannot be combined with `sim`", self.name)));
         }
         let wanted = match (self.key, entry, flavor) {
             (_, Entry::Main, _) if is_of_sim => Entry::Test.to_string(),
@@ -275,7 +275,7 @@ impl Argument {
             (Key::StartPaused, _, Flavor::MultiThread) => "`flavor = \"current_thread\"`".to_owned(),
             _ => return None,
         };
-        Some(Error::at(self.name.span(), format!("`{}` goes with {wanted} only", self.name)))
+        Some(Error::at(self.name.span(), format!("`{}` works only with {wanted}", self.name)))
     }
 
     /// The value if it is one token.

@@ -46,14 +46,14 @@ impl Function {
             // `const` and `unsafe` open other items as well.
             let first = qualifiers.into_iter().chain(tokens.take()).chain(last).next();
             let at = first.map_or_else(Span::call_site, |token| token.span());
-            return Err(error(at, "goes on an `async fn`, and this is no function"));
+            return Err(error(at, "needs an `async fn`, and this is not a function"));
         };
         let Some(TokenTree::Ident(name)) = tokens.take() else {
-            return Err(error(fn_token.span(), "finds no name behind this `fn`"));
+            return Err(error(fn_token.span(), "expects a name after this `fn`"));
         };
         let generics = tokens.take_generics();
         let Some(TokenTree::Group(params)) = tokens.take() else {
-            return Err(error(name.span(), "finds no parameter list behind this name"));
+            return Err(error(name.span(), "expects a parameter list after this name"));
         };
         let (output, where_clause) = tokens.split_at_where();
         let body = match last {
@@ -90,7 +90,7 @@ impl Function {
             faults.push(Error::over(&self.generics, message));
         }
         if self.is_method() {
-            let message = format!("{entry} goes on a free function, not on a method");
+            let message = format!("{entry} works on a free function, not on a method");
             faults.push(Error::at(self.params.span(), message));
         } else if !self.params.stream().is_empty() {
             let message = format!("a function under {entry} takes no arguments");
@@ -101,7 +101,7 @@ impl Function {
             faults.push(Error::over(&self.where_clause, message));
         }
         if let (Entry::Test, Some(at)) = (entry, self.test_attribute()) {
-            let message = format!("{entry} makes this a test already: remove this attribute");
+            let message = format!("{entry} already makes this a test: remove this attribute");
             faults.push(Error::over(&self.attributes[at], message));
         }
         faults

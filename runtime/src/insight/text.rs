@@ -29,7 +29,7 @@ impl fmt::Display for Dump {
             writeln!(f, "  thread in block_on  {}", Told(self, guest))?;
         }
         for external in &self.externals {
-            writeln!(f, "  a thread in block_on, which works for no worker, waits for {external}")?;
+            writeln!(f, "  a thread in block_on that runs no worker waits for {external}")?;
         }
         for line in lines(self.tasks()) {
             writeln!(f, "  {}", Told(self, &line))?;
@@ -68,7 +68,7 @@ impl Dump {
             (Doing::Works(run), None) if is_main(run.task) => writeln!(f, "  the main task is running")?,
             _ => {}
         }
-        if worker.is_hidden { writeln!(f, "  its tasks could not be looked at") } else { Ok(()) }
+        if worker.is_hidden { writeln!(f, "  its tasks could not be read") } else { Ok(()) }
     }
 
     /// Jobs that were spawned at one line share a line.
@@ -130,16 +130,16 @@ impl Dump {
             self.circle(f, circle)?;
         }
         for circle in self.possible_circles() {
-            write!(f, "  MAYBE A CIRCLE: each of these waits for what the next one has used last")?;
-            self.lasts(&circle).map_or(Ok(()), |least| write!(f, "; none has gone on for {}", Rounded(least)))?;
+            write!(f, "  MAYBE A CIRCLE: each of these waits for what the next one used last")?;
+            self.lasts(&circle).map_or(Ok(()), |least| write!(f, "; none has made progress for {}", Rounded(least)))?;
             writeln!(f)?;
             self.circle(f, &circle)?;
         }
         let lost = self.tasks().iter().filter(|task| task.is_lost).count();
         match lost {
             0 => Ok(()),
-            1 => writeln!(f, "  1 LOST task: it waits, and nobody is left who could wake it"),
-            _ => writeln!(f, "  {lost} LOST tasks: each waits, and nobody is left who could wake it"),
+            1 => writeln!(f, "  1 LOST task: it waits, and no waker for it is left"),
+            _ => writeln!(f, "  {lost} LOST tasks: each waits, and no waker for it is left"),
         }
     }
 }
@@ -191,12 +191,12 @@ impl Dump {
         let waits_for_more = lasts.is_none() || circle.iter().any(|&id| self.has_beside(id));
         let sure = match (waits_for_more, self.is_over_locks(circle)) {
             (false, false) => "most likely",
-            (false, true) => "unless a lock has been handed on",
-            (true, false) => "unless one waits for something else too",
-            (true, true) => "unless one waits for something else too, or a lock has been handed on",
+            (false, true) => "unless a lock has passed to another task",
+            (true, false) => "unless one also waits for something else",
+            (true, true) => "unless one also waits for something else, or a lock has passed to another task",
         };
         match lasts {
-            Some(least) => format!("; none has gone on for {}: a deadlock, {sure}", Rounded(least)),
+            Some(least) => format!("; none has made progress for {}: a deadlock, {sure}", Rounded(least)),
             None if self.virtual_time.is_some() => format!("; a deadlock, {sure}"),
             None => format!("; a deadlock, {sure}: another dump will show"),
         }
@@ -211,9 +211,9 @@ impl fmt::Display for Told<'_, Worker> {
         let Self(dump, worker) = *self;
         match &worker.doing {
             Doing::Rests if dump.flavour == "current_thread" => {
-                f.write_str("without a thread: nobody is in block_on or turn, so nothing runs")?;
+                f.write_str("without a thread: no thread is in block_on or turn, so no task runs")?;
             }
-            Doing::Rests => f.write_str("without a thread, as there is nothing for it to do")?,
+            Doing::Rests => f.write_str("without a thread: it has nothing to do")?,
             Doing::Parks => f.write_str("parked")?,
             Doing::Works(run) => write!(f, "{}", Told(dump, run))?,
             Doing::Blocks(task) => write!(f, "in block_in_place, in {}", Name(dump, *task))?,
@@ -222,7 +222,7 @@ impl fmt::Display for Told<'_, Worker> {
             write!(f, "; its main task waits for {main}")?;
         }
         if worker.is_hidden {
-            f.write_str("; its own tasks could not be looked at")?;
+            f.write_str("; its own tasks could not be read")?;
         }
         Ok(())
     }
@@ -267,7 +267,7 @@ impl fmt::Display for Told<'_, Line<'_>> {
         self.hosts(f)?;
         match (first.standing, first.waits()) {
             (_, Some(LastWait::Unknown)) if first.is_lost => {
-                f.write_str(", LOST; its last wait was for nothing of mini's")?
+                f.write_str(", LOST; its last wait was for something unknown to mini")?
             }
             (_, Some(_)) if first.is_lost => write!(f, ", LOST; its last wait: {line}")?,
             (_, Some(_)) => {
@@ -368,7 +368,7 @@ struct Also<'a>(&'a Beside);
 
 impl fmt::Display for Also<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut comma = "; beside: ";
+        let mut comma = "; also: ";
         for wait in self.0.iter().flatten() {
             write!(f, "{comma}{wait}")?;
             comma = ", ";

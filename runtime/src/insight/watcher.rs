@@ -63,7 +63,7 @@ pub(crate) fn watch(shared: &Arc<Shared>) {
     });
     if let Err(error) = threads::start("mini-watch".to_owned(), Some(256 * 1024), body) {
         new.watcher = 0;
-        say!("no warnings, as there is no thread to look for what they tell: {error}");
+        say!("no warnings: the thread that looks for problems could not be started: {error}");
     }
 }
 

@@ -54,7 +54,7 @@ fn wait_on_a_thread(mut child: process::Child, location: &'static Location<'stat
     let id = child.id();
     let body = Box::new(move || drop(child.wait()));
     if let Err(error) = threads::start("mini-orphan".to_owned(), Some(64 * 1024), body) {
-        say!("no thread to wait for the dropped child process {id}, started at {location}: {error}");
+        say!("could not start a thread to wait for the dropped child process {id}, started at {location}: {error}");
     }
 }
 

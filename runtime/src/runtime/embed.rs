@@ -124,9 +124,7 @@ impl Runtime {
                 let (polls, has_more) = worker.turn(max_wait.saturating_sub(begin.elapsed()));
                 Turn { polls, has_more }
             }
-            Err(thread) => panic!(
-                "this runtime has tasks made by spawn_local on {thread:?}, which they may not leave: call turn there"
-            ),
+            Err(thread) => panic!("tasks made by spawn_local bind this runtime to {thread:?}: call turn there"),
         }
     }
 

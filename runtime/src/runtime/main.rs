@@ -249,7 +249,7 @@ pub fn grace<S: HasSignals>(milliseconds: u64) -> Duration {
 
 /// Implemented for `()` if the feature `signal` is on.
 #[diagnostic::on_unimplemented(
-    message = "`grace` needs the feature `signal` of `mini-rt`, to hear what asks the program to end",
+    message = "`grace` needs the feature `signal` of `mini-rt`, to receive the signals that end the program",
     label = "the feature `signal` is off"
 )]
 pub trait HasSignals {}

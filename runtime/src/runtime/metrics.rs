@@ -249,16 +249,17 @@ impl Metrics {
 
     counted! {
         worker_poll_count, total_poll_count: u64 = |core| core.counts.runs.get(), 0,
-            "How many times tasks and `block_on` futures have been polled";
+            "The number of polls of tasks and `block_on` futures";
         worker_park_count, total_park_count: u64 = |core| core.counts.parks.get(), 0,
-            "How many times there was nothing to do but to wait";
+            "The number of times a worker had nothing to do and parked";
         worker_steal_count, total_steal_count: u64 = |core| core.counts.steals.get(), 0,
-            "How many tasks were taken from other workers' queues";
+            "The number of tasks stolen from other workers' queues";
         worker_total_busy_duration, total_busy_duration: Duration = |core| core.counts.busy(), Duration::ZERO,
-            "How long a thread was at work, rather than waiting or not there; to spin for a blocking job or a wake is work";
+            "The time that a thread was at work, rather than parked or absent; spinning for a blocking job or a wake \
+             is work";
         worker_local_queue_depth, total_local_queue_depth: usize = Core::queue_depth, 0,
-            "How many tasks wait to be run. Those that may not leave the worker are counted at its last look at the driver, \
-             every 64 polls or sooner, unless the worker asks itself";
+            "The number of tasks that are ready to run. Tasks that may not leave the worker are counted at its last \
+             driver check, every 64 polls or sooner, unless the worker itself calls this";
     }
 }
 

@@ -87,8 +87,8 @@ pub(crate) fn refuse_inside_worker(call: &str) {
     let is_polling = context::is_polling();
     assert!(
         !is_polling || !mini_context::sim::is_simulated(),
-        "{call} would block the one thread of the simulation, on which the jobs of spawn_blocking run too, and it \
-         would never go on: `.await` the future in a task instead"
+        "{call} would block the only thread of the simulation for ever, as jobs of spawn_blocking run on it too: \
+         `.await` the future in a task instead"
     );
     assert!(
         !is_polling,
@@ -128,9 +128,7 @@ fn work_outside(shared: &Arc<Shared>, core: &Core, id: u64, given: &mut MainFutu
         Err(thread) => {
             let _inside = shared.enter();
             drop(DropInside(given));
-            panic!(
-                "this runtime has tasks made by spawn_local on {thread:?}, which they may not leave: call block_on there"
-            );
+            panic!("tasks made by spawn_local bind this runtime to {thread:?}: call block_on there");
         }
     };
     told.begin();
@@ -157,7 +155,7 @@ fn work_outside(shared: &Arc<Shared>, core: &Core, id: u64, given: &mut MainFutu
     };
     drop(given); // before the unwinding, in which a panic would end the process
     if !is_done {
-        std::panic::resume_unwind(Box::new("the simulation cannot go on"));
+        std::panic::resume_unwind(Box::new("the simulation cannot continue"));
     }
 }
 

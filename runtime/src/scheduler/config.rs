@@ -158,7 +158,7 @@ impl Config {
         // Not emptied before the trace is there: it may be that of another runtime. Absolute, as the program may move.
         let made = std::fs::File::options().create(true).append(true).open(Path::new(&path));
         if let Err(error) = made.and_then(|_| std::path::absolute(&path)).map(|path| self.trace_path = Some(path)) {
-            let text = format!("{TRACE_VARIABLE}={}: cannot make this file: {error}", path.display());
+            let text = format!("{TRACE_VARIABLE}={}: cannot create this file: {error}", path.display());
             return Err(io::Error::new(error.kind(), text));
         }
         self.flight_recorder.get_or_insert(TRACE_BYTES);
@@ -184,7 +184,7 @@ const HAS_INSIGHT: bool = cfg!(feature = "insight");
 
 /// Somebody asks by `variable` for what is not compiled.
 fn lacks_insight(variable: &str) -> io::Error {
-    let text = format!("{variable} asks for what this program is built without: the feature `insight` of mini-rt");
+    let text = format!("{variable} needs the feature `insight` of mini-rt, which this program was built without");
     io::Error::new(io::ErrorKind::Unsupported, text)
 }
 

@@ -186,7 +186,7 @@ impl Driver {
             Some(Ok(count)) => count,
             Some(Err(error)) => {
                 // Without events a worker would spin or sleep for ever, and its tasks with it.
-                say!("waiting for events failed, the runtime cannot go on: {error}");
+                say!("waiting for events failed, so the process is aborted: {error}");
                 std::process::abort()
             }
             // A turn contains the panics of wakers itself; after any other panic the next turn comes at once.

@@ -278,7 +278,7 @@ impl Shared {
         match (&self.config.on_task_panic, known) {
             (Some(hook), _) => drop(contain(|| hook(error))),
             (None, Some(known)) => say!("{error}, in the group {}", known.group), // it has a report
-            (None, None) => say!("{error}, and nobody awaits it"),
+            (None, None) => say!("{error}, and no task awaits it"),
         }
     }
 
@@ -292,7 +292,7 @@ impl Shared {
         match &self.config.on_task_error {
             Some(hook) => drop(contain(|| hook(&error))),
             None if error.is_of_group() => self.unseen_errors.line(format_args!("{error}")), // it has a report
-            None => self.unseen_errors.line(format_args!("{error}, and nobody awaits it")),
+            None => self.unseen_errors.line(format_args!("{error}, and no task awaits it")),
         }
     }
 }

@@ -218,26 +218,26 @@ impl ShutdownReport {
 impl fmt::Display for ShutdownReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.workers > 0 {
-            writeln!(f, "left {} worker(s) behind that are in a long poll", self.workers)?;
+            writeln!(f, "left {} worker(s) behind in a long poll", self.workers)?;
         }
         if self.threads > 0 {
             writeln!(f, "left {} worker thread(s) behind that have not ended", self.threads)?;
         }
         for LeftTask { id, name, location } in &self.tasks {
             let named = name.as_ref().map_or(String::new(), |name| format!(" {name:?}"));
-            writeln!(f, "left task {id}{named} behind that was spawned at {location}")?;
+            writeln!(f, "left task {id}{named} behind, spawned at {location}")?;
         }
         if self.local_tasks > 0 {
             writeln!(f, "left {} task(s) behind that may not leave their worker", self.local_tasks)?;
         }
         for location in &self.blocking {
-            writeln!(f, "left a blocking job behind that was spawned at {location}")?;
+            writeln!(f, "left a blocking job behind, spawned at {location}")?;
         }
         for (location, jobs) in by_place(&self.cancelled) {
-            writeln!(f, "cancelled {jobs} blocking job(s) before the start that were spawned at {location}")?;
+            writeln!(f, "cancelled {jobs} blocking job(s) before they started, spawned at {location}")?;
         }
         if self.lookups > 0 {
-            writeln!(f, "left {} lookup(s) of names behind", self.lookups)?;
+            writeln!(f, "left {} name lookup(s) behind", self.lookups)?;
         }
         Ok(())
     }

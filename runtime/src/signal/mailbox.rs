@@ -76,7 +76,7 @@ impl Mailbox {
     pub(super) fn check_process(&self) {
         assert!(
             self.process.is_current(),
-            "this listener was made before fork(2) and hears the signals of the parent process alone: \
+            "this listener was made before fork(2) and receives only the signals of the parent process: \
              make a new one in the child"
         );
     }

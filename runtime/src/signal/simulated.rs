@@ -119,7 +119,7 @@ impl Current {
     /// Outside of the simulation; if there is no such host.
     #[track_caller]
     pub fn signal(&self, names: impl Names, kind: SignalKind) {
-        assert!(is_simulated(), "`Current::signal` was called outside of the simulation");
+        assert!(is_simulated(), "`Current::signal` was called outside the simulation");
         for host in numbers(names) {
             deliver(host, kind);
             if [SignalKind::terminate(), SignalKind::interrupt()].contains(&kind) {

@@ -185,7 +185,7 @@ const RECV: &Site = &Site { owner: "Signal", method: "recv", kind: IoKind::Signa
 pub fn signal(kind: SignalKind) -> io::Result<Signal> {
     let ear = match kind.0 {
         number if FORBIDDEN.contains(&number) => {
-            Err(io::Error::new(io::ErrorKind::InvalidInput, "this one cannot be listened to"))
+            Err(io::Error::new(io::ErrorKind::InvalidInput, "this signal cannot be caught"))
         }
         number => Ear::open(number),
     };

@@ -235,7 +235,7 @@ impl Reached {
 
 impl fmt::Display for Coverage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "  what {} seeds have reached:", self.seeds)?;
+        writeln!(f, "  reached by {} seeds:", self.seeds)?;
         for (point, row) in &self.rows {
             let Point { file, line, kind, text, .. } = point;
             let kind = match kind {
@@ -245,7 +245,7 @@ impl fmt::Display for Coverage {
                 Kind::Must => "must",
             };
             write!(f, "  {:>7} {kind:<9}  {text:?} at {file}:{line}", row.held)?;
-            let came = if row.came > row.held { format!(", where {} came", row.came) } else { String::new() };
+            let came = if row.came > row.held { format!(", of {} that ran the line", row.came) } else { String::new() };
             writeln!(f, "{came}")?;
         }
         Ok(())
@@ -280,9 +280,9 @@ mod tests {
         assert_eq!(coverage.missing(), ["at no time", "is nine"]);
         let text = coverage.to_string();
         let line = |row: &str| text.lines().find(|line| line.contains(row)).unwrap_or_else(|| panic!("{text}"));
-        assert!(text.starts_with("  what 4 seeds have reached:\n"), "{text}");
+        assert!(text.starts_with("  reached by 4 seeds:\n"), "{text}");
         assert!(line("\"is two\"").starts_with("        4 sometimes  \"is two\" at "), "{text}");
-        assert!(line("\"is nine\"").ends_with(", where 4 came"), "{text}");
+        assert!(line("\"is nine\"").ends_with(", of 4 that ran the line"), "{text}");
         assert!(line(" reachable ").starts_with("        1 "), "{text}");
     }
 

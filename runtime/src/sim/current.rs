@@ -44,7 +44,7 @@ pub struct Current {
 /// See [`Current`].
 #[track_caller]
 pub fn current() -> Current {
-    try_current().expect("mini::sim::current() outside of a simulation; see mini::sim::Sim")
+    try_current().expect("mini::sim::current() was called outside a simulation; see mini::sim::Sim")
 }
 
 /// Returns the simulation in which the calling task runs, or `None`.
@@ -250,7 +250,7 @@ impl Future for Settle<'_> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let shared = &self.current.shared;
-        let core = context::held_of(shared).expect("a future of `settle` is for the simulation that it settles");
+        let core = context::held_of(shared).expect("a future of `settle` was polled outside its simulation");
         // Those that settle too are queued while this one runs.
         let settling = &self.current.world().settling;
         let others = settling.load(Relaxed) - u64::from(self.counts);

@@ -96,7 +96,7 @@ use walk::Last;
 #[derive(Clone)]
 pub struct Disk(Arc<Mutex<State>>);
 
-const ELSEWHERE: &str = "a disk is for a task of the simulation";
+const ELSEWHERE: &str = "a simulated disk was used outside its simulation";
 
 thread_local! {
     /// Of the simulation that runs on this thread.

@@ -105,12 +105,9 @@ impl Current {
 
     #[track_caller]
     fn add(&self, name: &str) -> u32 {
-        assert!(network::host(name).is_none(), "the simulation has a host of the name `{name}`");
+        assert!(network::host(name).is_none(), "the simulation already has a host named `{name}`");
         let has_other_meaning = name == "localhost" || name.contains(':') || name.parse::<IpAddr>().is_ok();
-        assert!(
-            !name.is_empty() && !has_other_meaning,
-            "no host can be found by the name `{name}`: choose another one"
-        );
+        assert!(!name.is_empty() && !has_other_meaning, "a host cannot be named `{name}`: choose another name");
         hosts::begin(self.core());
         network::add_host(name)
     }
@@ -164,7 +161,7 @@ impl Current {
     #[track_caller]
     fn take_down(&self, names: impl Names, what: &str, resets: bool) {
         for host in numbers(names) {
-            assert!(host != 0, "the host of the test cannot go down");
+            assert!(host != 0, "the host of the test cannot be taken down");
             if network::is_up(host) && inject(|| format!("{what} of {}", network::host_name(host))) {
                 network::take_down(host, resets);
                 hosts::kill(host, self.core());
@@ -237,7 +234,7 @@ impl Current {
     #[track_caller]
     pub fn pause(&self, names: impl Names) {
         for host in numbers(names) {
-            assert!(host != 0, "the host of the test cannot be paused: nobody would resume it");
+            assert!(host != 0, "the host of the test cannot be paused: no task could resume it");
             if network::is_up(host) && inject(|| format!("pause of {}", network::host_name(host))) {
                 hosts::pause(host);
             }
@@ -287,7 +284,7 @@ impl Current {
     /// If there is no such host, or if the clock would stop or go backwards: at -1,000,000 or less.
     #[track_caller]
     pub fn skew(&self, names: impl Names, ppm: i32) {
-        let fault = if ppm == -1_000_000 { "stands still" } else { "goes backwards" };
+        let fault = if ppm == -1_000_000 { "would stop" } else { "would go backwards" };
         assert!(ppm > -1_000_000, "a clock that is faster by {ppm} parts of a million {fault}");
         for host in numbers(names) {
             if inject(|| format!("skew of {} by {ppm} ppm", network::host_name(host))) {

@@ -66,7 +66,7 @@ pub(super) fn number(name: &str) -> u32 {
     match network::host(name) {
         Some(number) => number,
         // Not in a closure, where the place of the panic would be this line.
-        None => panic!("the simulation has no host of the name `{name}`"),
+        None => panic!("the simulation has no host named `{name}`"),
     }
 }
 

@@ -343,6 +343,6 @@ impl fmt::Debug for Link {
 
 #[track_caller]
 fn set_latency(range: Range<Duration>) -> impl Fn(&mut Quality) {
-    assert!(range.start <= range.end, "{range:?} is no range of latencies: it ends before it begins");
+    assert!(range.start <= range.end, "{range:?} is not a range of latencies: it ends before it begins");
     move |link| link.latency = range.clone()
 }

@@ -42,7 +42,7 @@ impl<R: Fn(&Skips) -> Result<(Option<Failure>, Trace), Trouble>> Rerun<'_, R> {
     /// The report, but for the line that says how to repeat it.
     pub(super) fn tell(&self, first: Failure) -> (String, Again) {
         let skips = self.wish.skips.clone();
-        eprintln!("seed {} has failed and is run again; what it prints comes before the report", first.seed());
+        eprintln!("seed {} has failed and runs again; its output precedes the report", first.seed());
         let Some(whole) = self.fail(&skips.clone().unwrap_or_default(), |kin| kin.is_like(&first.kin())) else {
             let causes = interpose::causes();
             let note = format!("seed {} was run again and did not fail in this way: {causes}\n", first.seed());
@@ -65,7 +65,7 @@ impl<R: Fn(&Skips) -> Result<(Option<Failure>, Trace), Trouble>> Rerun<'_, R> {
             }
             Some(_) => (self.report(&whole, &needed(&whole, &faults, &shrunk)), Again::Fails(None)),
             None => {
-                let note = "  not shrunk: it does not always fail with the same faults; MINI_SIM_CHECK=1 says why\n";
+                let note = "  not shrunk: it does not always fail with the same faults; MINI_SIM_CHECK=1 shows why\n";
                 (self.report(&whole, &(whole.failure.of_faults() + note)), Again::Fails(None))
             }
         }
@@ -97,7 +97,7 @@ fn needed(left: &Failed, all: &Faults, shrunk: &Shrunk) -> String {
     let (left, count) = (left.trace.faults.injected(), all.injected().len());
     let verb = if left.len() == 1 { "is" } else { "are" };
     let end = if shrunk.is_capped {
-        format!("; fewer may do: shrinking stopped after {} runs", shrunk.runs)
+        format!("; fewer may be enough: shrinking stopped after {} runs", shrunk.runs)
     } else {
         String::new()
     };
@@ -105,5 +105,5 @@ fn needed(left: &Failed, all: &Faults, shrunk: &Shrunk) -> String {
 }
 
 fn build() -> String {
-    format!("  build: {}; in another build the seed may be another run\n", toolchain::shown())
+    format!("  build: {}; in another build the seed may give another run\n", toolchain::shown())
 }

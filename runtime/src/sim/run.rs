@@ -195,7 +195,7 @@ impl Sim {
         future: F,
         judge: impl Fn(&F::Output) -> Option<String>,
     ) -> (Result<F::Output, Failure>, Trace) {
-        assert!(!sim::is_simulated(), "a simulation inside of another one, which it would end: use another thread");
+        assert!(!sim::is_simulated(), "a simulation cannot run inside another one: run it on another thread");
         let mut drawn = Drawn::begin(self);
         let runtime = self.runtime();
         let shared = runtime.shared().clone();
@@ -236,7 +236,8 @@ impl Sim {
         config.thread_name = Names::Prefix(thread::current().name().unwrap_or("unnamed").to_owned());
         config.on_task_panic = Some(Arc::new(unseen::note_panic));
         config.on_task_error = Some(Arc::new(unseen::note_error));
-        Runtime::new_from(Shared::new(config).unwrap_or_else(|error| panic!("a runtime for a simulation: {error}")))
+        let shared = Shared::new(config).unwrap_or_else(|error| panic!("the simulation cannot be started: {error}"));
+        Runtime::new_from(shared)
     }
 }
 

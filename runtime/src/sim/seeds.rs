@@ -215,7 +215,7 @@ fn on_thread<T: Send>(seed: u64, job: impl FnOnce() -> Result<T, Trouble> + Send
         match thread.map(|thread| thread.join()) {
             Ok(Ok(result)) => result,
             Ok(Err(_)) => other(format!("seed {seed}: panicked outside of the test's future\n")),
-            Err(error) => other(format!("seed {seed}: no thread: {error}\n")),
+            Err(error) => other(format!("seed {seed}: could not start a thread: {error}\n")),
         }
     })
 }
@@ -273,7 +273,7 @@ fn compare(seed: u64, first: &Trace, second: &Trace) -> Result<(), String> {
         (one, other) = (one + &number(first), other + &number(second));
     }
     let causes = interpose::causes();
-    Err(format!("seed {seed}: two runs of it differ, first in step {common}: {one}, and {other}\n  {causes}\n"))
+    Err(format!("seed {seed}: two runs differ, first in step {common}: {one}, and {other}\n  {causes}\n"))
 }
 
 #[cfg(test)]
@@ -293,10 +293,7 @@ mod tests {
         };
         assert_eq!(compare(3, &trace(1), &trace(1)), Ok(()));
         let text = compare(3, &trace(1), &trace(2)).unwrap_err();
-        assert!(
-            text.starts_with("seed 3: two runs of it differ, first in step 2: main at 2s, and main at 3s\n  "),
-            "{text}"
-        );
+        assert!(text.starts_with("seed 3: two runs differ, first in step 2: main at 2s, and main at 3s\n  "), "{text}");
     }
 
     #[test]

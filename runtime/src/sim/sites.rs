@@ -80,7 +80,7 @@ pub(super) fn fnv(bytes: impl IntoIterator<Item = u8>) -> u64 {
 /// Refuses what is no probability.
 #[track_caller]
 pub(super) fn check(probability: f64) {
-    assert!((0.0..=1.0).contains(&probability), "{probability} is no probability: expected a number from 0 to 1");
+    assert!((0.0..=1.0).contains(&probability), "{probability} is not a probability: expected a number from 0 to 1");
 }
 
 #[cfg(test)]

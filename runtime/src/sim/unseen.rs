@@ -45,7 +45,7 @@ pub(super) fn note_panic(error: &JoinError) {
     let id = error.id().get();
     let place = panics::last_of(id);
     let at = place.as_ref().map_or(String::new(), |place| format!(" (at {place})"));
-    let end = if hosts::is_program(id) { "" } else { ", and nobody awaits it" };
+    let end = if hosts::is_program(id) { "" } else { ", and no task awaits it" };
     note(format!("{}{error}{at}{end}", on_host(id)), place);
 }
 
@@ -54,7 +54,7 @@ pub(super) fn note_error(error: &TaskError) {
     let id = error.id().get();
     let text = format!("{}{error}", on_host(id));
     if hosts::is_program(id) {
-        return note(text + ", and nobody awaits it", None);
+        return note(text + ", and no task awaits it", None);
     }
     ERRORS.with_borrow_mut(|errors| {
         errors.count += 1;
@@ -96,8 +96,8 @@ impl Errors {
         let lines = self.last.iter().map(|error| format!("    {error}\n"));
         match self.count {
             0 => String::new(),
-            1 => format!("  an error that nobody awaited:\n{}", lines.collect::<String>()),
-            count => format!("  {count} errors that nobody awaited, the last of them:\n{}", lines.collect::<String>()),
+            1 => format!("  an error that no task awaited:\n{}", lines.collect::<String>()),
+            count => format!("  {count} errors that no task awaited, the last of them:\n{}", lines.collect::<String>()),
         }
     }
 }

@@ -30,7 +30,7 @@ impl Wish {
     pub(super) fn from_environment(count: u64) -> Result<Self, String> {
         let (seeds, is_partial) = match (number("MINI_SEED")?, number("MINI_SEEDS")?) {
             (Some(seed), _) => (seed..=seed, true),
-            (None, Some(0)) => return Err("MINI_SEEDS=0: expected a number from 1 on".to_owned()),
+            (None, Some(0)) => return Err("MINI_SEEDS=0: expected at least 1".to_owned()),
             (None, seeds) => (1..=seeds.unwrap_or(count), seeds.is_some_and(|seeds| seeds < count)),
         };
         let skips = skips()?;
@@ -55,6 +55,6 @@ fn skips() -> Result<Option<Skips>, String> {
     let Some(value) = env::var_os("MINI_SIM_SKIP") else { return Ok(None) };
     let text = value.to_string_lossy();
     let skips = Skips::parse(&text)
-        .map_err(|part| format!("MINI_SIM_SKIP={text}: {part:?} is no range of faults; expected some as in 1-6,8,20-"));
+        .map_err(|part| format!("MINI_SIM_SKIP={text}: {part:?} is not a range of faults; an example is 1-6,8,20-"));
     skips.map(Some)
 }

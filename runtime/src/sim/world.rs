@@ -40,7 +40,7 @@ pub(crate) struct Halt(pub(super) String);
 impl Halt {
     /// A task has panicked, and nobody would see it: `unseen` says which.
     pub(crate) fn unseen() -> Self {
-        Self("a panic that nobody sees".to_owned())
+        Self("a panic that no join handle returns".to_owned())
     }
 
     pub(crate) fn deadlock() -> Self {
@@ -149,8 +149,8 @@ impl World {
         let intruder = self.intruder.load(Relaxed);
         if intruder != 0 {
             return Err(Halt(format!(
-                "task {intruder} was woken by a thread that is not simulated, so the seed says no longer what happens; \
-                 in a simulation use tasks and spawn_blocking in place of threads"
+                "task {intruder} was woken by a thread that is not simulated, so the seed no longer determines the \
+                 run; use tasks and spawn_blocking instead of threads"
             )));
         }
         self.check_time(now)?;

@@ -281,7 +281,7 @@ macro_rules! __join {
         ::std::compile_error!("a `maybe` future ends when all others are done: add one that is not `maybe`")
     };
     (@branches $($rest:tt)*) => {
-        ::std::compile_error!("these are no futures with commas between them, as in `join!(first(), maybe second())`")
+        ::std::compile_error!("expected futures with commas between them, as in `join!(first(), maybe second())`")
     };
 }
 

@@ -182,6 +182,6 @@ macro_rules! __scope {
         }
     };
     ($kind:ident $($other:tt)*) => {
-        ::core::compile_error!("a scope is written `|s| { ... }` or `move |s| { ... }`, and `s.spawn(future)` in it")
+        ::core::compile_error!("a scope is written `|s| { ... }` or `move |s| { ... }`, with `s.spawn(future)` in it")
     };
 }

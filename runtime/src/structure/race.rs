@@ -162,7 +162,7 @@ where
 #[track_caller]
 #[cold]
 pub fn no_branch_left() -> ! {
-    panic!("no branch of `race!` is left: each is off by its `if`, or its output did not match; add an `else` arm")
+    panic!("no branch of `race!` is left: each is disabled by its `if`, or its output did not match; add an `else` arm")
 }
 
 /// Waits for the first of several futures, and drops the others.
@@ -233,7 +233,7 @@ macro_rules! race {
 macro_rules! select {
     ($($arms:tt)*) => {
         ::std::compile_error!(
-            "mini has `race!` for `select!`, with the same arms: it drops the losers before the arm begins; see the \
+            "the `select!` of mini is `race!`, with the same arms: it drops the other futures before the arm; see the \
             guide, `mini::guide::select`"
         )
     };
@@ -306,7 +306,7 @@ macro_rules! __race {
     };
     (@arms $($rest:tt)*) => {
         ::std::compile_error!("an arm of `race!` is `pattern = future => expression` or `pattern = future, if \
-            condition => expression`; a first future that has a `=` of its own stands in parentheses")
+            condition => expression`; write parentheses around a first future that contains a `=`")
     };
 
     // The futures end with the statement, before an arm begins. All conditions come before the first future, which may

@@ -8,7 +8,7 @@
 //! The future given to `block_on` has such a budget too. Nothing else has a budget: on a thread without a runtime, in
 //! [`Runtime::enter`](crate::runtime::Runtime::enter), in `spawn_blocking` and in `block_in_place`, no operation that
 //! could complete is made to yield. Nor is an operation that another executor polls, as with tokio. An executor inside
-//! a task shares the task's budget: once that is spent, an operation is refused a few times before it goes on.
+//! a task shares the task's budget: once that is spent, an operation is refused a few times before it continues.
 
 use std::future::Future;
 use std::pin::Pin;

@@ -508,9 +508,10 @@ fn abandon(node: &Arc<Node>) {
         return;
     }
     if left.tasks > 0 && !is_closing() {
-        let (group, are) = (Called(node), if left.tasks == 1 { "task" } else { "tasks" });
+        let (group, they) =
+            (Called(node), if left.tasks == 1 { "task alive, which is" } else { "tasks alive, which are" });
         DROPPED.line(format_args!(
-            "the last handle of the group {group} was dropped with {} {are} alive: they are cancelled",
+            "the last handle of the group {group} was dropped with {} {they} cancelled",
             left.tasks
         ));
     }

@@ -273,8 +273,8 @@ impl<T: 'static> JoinSet<T> {
 
     /// Polls for the output of a task that has ended; see [`join_next`](Self::join_next).
     ///
-    /// Also `Pending` if the budget of the calling task is spent; that task is then woken. Only the waker of the last
-    /// call is woken.
+    /// Returns `Pending`, too, if the budget of the calling task is spent; that task is then woken. Only the waker of
+    /// the last call is woken.
     ///
     /// # Examples
     ///

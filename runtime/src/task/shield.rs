@@ -142,7 +142,7 @@ impl<T> Drop for Unread<T> {
 }
 
 fn tell(location: &Location<'_>, error: &str) {
-    say!("what was shielded at {location} ended with an error, and nobody awaits it: {error}");
+    say!("the future shielded at {location} ended with an error, and no task awaits it: {error}");
 }
 
 pin_project! {
@@ -182,7 +182,7 @@ impl<F: Future<Output: 'static>> Future for Shielded<F> {
         swap_notes(noted);
         ready!(expired);
         let (location, grace, wait) = (this.location, this.grace, LastWait::of(noted, mini_context::task()));
-        say!("what was shielded at {location} has not ended within its grace of {grace:?} and is dropped: {wait}");
+        say!("the future shielded at {location} has not ended within its grace of {grace:?} and is dropped: {wait}");
         Poll::Ready(Ended::Expired)
     }
 }
@@ -196,7 +196,7 @@ impl<T> Future for Shield<T> {
             Ok(Ended::Alone(output)) => Poll::Ready(output),
             Ok(Ended::Expired) => unreachable!("the grace begins with the drop of the shield"),
             Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-            Err(error) => panic!("a shield was awaited whose task is gone: {error}"),
+            Err(error) => panic!("the task of an awaited shield is gone: {error}"),
         }
     }
 }

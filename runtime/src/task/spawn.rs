@@ -108,15 +108,15 @@ where
     }
     match worker::with_free_core(&context::current_shared(call), spawn) {
         Ok(handle) => handle,
-        Err(NoCore::Pinned(thread)) => panic!(
-            "{call}: this runtime has tasks made by spawn_local on {thread:?}, which they may not leave: call it there"
-        ),
+        Err(NoCore::Pinned(thread)) => {
+            panic!("{call}: tasks made by spawn_local bind this runtime to {thread:?}: call it there")
+        }
         Err(NoCore::Taken) => panic!(
-            "{call} needs a worker, and another thread works for this runtime: call it from a task or inside block_on, on \
-             the thread that runs it"
+            "{call} needs a worker, and another thread runs the worker of this runtime: call it from a task or inside \
+             block_on on that thread"
         ),
         Err(NoCore::Shared | NoCore::Blocking) => {
-            panic!("{call} needs a worker: call it from a task or inside block_on, on the thread that runs it")
+            panic!("{call} needs a worker: call it from a task, or inside block_on on the thread that runs it")
         }
     }
 }

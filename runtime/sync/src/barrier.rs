@@ -120,7 +120,7 @@ impl Future for BarrierWait<'_> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<BarrierWaitResult> {
         let this = self.project();
-        assert!(!*this.is_over, "polled after it was ready: it would come to the barrier again");
+        assert!(!*this.is_over, "polled after it was ready: it would arrive at the barrier again");
         let round = match *this.round {
             Some(round) => round,
             None => {

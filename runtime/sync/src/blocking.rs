@@ -25,8 +25,8 @@ pub(crate) fn block_on<F: Future>(name: &str, future: F) -> F::Output {
     let is_task = mini_context::task() != 0;
     assert!(
         !is_task || !mini_context::sim::is_simulated(),
-        "`{name}` would block the one thread of the simulation, on which the jobs of spawn_blocking run too, and it \
-         would never go on: await the method without `blocking` in a task instead"
+        "`{name}` would block the only thread of the simulation for ever, as jobs of spawn_blocking run on it too: \
+         await the method without `blocking` in a task instead"
     );
     assert!(!is_task, "`{name}` would block the thread of a task: await the method without `blocking` instead");
     let mut future = pin!(future);

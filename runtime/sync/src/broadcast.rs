@@ -119,8 +119,8 @@ impl<T> Sender<T> {
     /// Same as [`channel`].
     #[track_caller]
     pub fn new(capacity: usize) -> Self {
-        assert!(capacity > 0, "a broadcast channel keeps one message at least");
-        assert!(capacity <= usize::MAX / 2, "a broadcast channel keeps {} messages at most", usize::MAX / 2);
+        assert!(capacity > 0, "a broadcast channel keeps at least one message");
+        assert!(capacity <= usize::MAX / 2, "a broadcast channel keeps at most {} messages", usize::MAX / 2);
         Self { shared: Arc::new(Shared { state: Lock::new(State::new(capacity.next_power_of_two())) }) }
     }
 

@@ -503,7 +503,7 @@ pub struct TryLockError(pub(crate) ());
 
 impl fmt::Display for TryLockError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the lock is held, or others wait for it")
+        f.write_str("the lock is held, or tasks are waiting for it")
     }
 }
 

@@ -273,7 +273,7 @@ pub struct RecvError(());
 
 impl fmt::Display for RecvError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the sender of the channel was dropped without sending, or the receiver has closed it")
+        f.write_str("the sender was dropped without sending, or the receiver has closed the channel")
     }
 }
 

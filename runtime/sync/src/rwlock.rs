@@ -94,8 +94,8 @@ impl<T> RwLock<T> {
     /// ```
     #[track_caller]
     pub fn with_max_readers(value: T, max_readers: u32) -> Self {
-        assert!(max_readers > 0, "a read-write lock has one reader at least");
-        assert!(max_readers <= MAX_READERS, "a read-write lock has {MAX_READERS} readers at most, not {max_readers}");
+        assert!(max_readers > 0, "a read-write lock has at least one reader");
+        assert!(max_readers <= MAX_READERS, "a read-write lock has at most {MAX_READERS} readers, not {max_readers}");
         let permits = Lock::new(Permits::new(max_readers as usize));
         Self { permits, max_readers, value: UnsafeCell::new(value) }
     }
@@ -122,7 +122,7 @@ impl<T> RwLock<T> {
     #[cfg(not(loom))]
     #[track_caller]
     pub const fn const_with_max_readers(value: T, max_readers: u32) -> Self {
-        assert!(max_readers > 0, "a read-write lock has one reader at least");
+        assert!(max_readers > 0, "a read-write lock has at least one reader");
         assert!(max_readers <= MAX_READERS, "too many readers");
         let permits = Lock::new(Permits::new(max_readers as usize));
         Self { permits, max_readers, value: UnsafeCell::new(value) }

@@ -55,7 +55,7 @@ impl Semaphore {
     /// Panics if there are more than [`MAX_PERMITS`](Self::MAX_PERMITS).
     #[track_caller]
     pub fn new(permits: usize) -> Self {
-        assert!(permits <= Self::MAX_PERMITS, "a semaphore has {} permits at most, not {permits}", Self::MAX_PERMITS);
+        assert!(permits <= Self::MAX_PERMITS, "a semaphore has at most {} permits, not {permits}", Self::MAX_PERMITS);
         Self(Lock::new(Permits::new(permits)))
     }
 
@@ -87,7 +87,7 @@ impl Semaphore {
     #[track_caller]
     pub fn add_permits(&self, count: usize) {
         let is_added = permits::add(self, count, Self::MAX_PERMITS);
-        assert!(is_added, "a semaphore has {} permits at most", Self::MAX_PERMITS);
+        assert!(is_added, "a semaphore has at most {} permits", Self::MAX_PERMITS);
     }
 
     /// Removes up to `count` free permits permanently, and returns their number.
@@ -395,7 +395,7 @@ macro_rules! permit {
             #[track_caller]
             pub fn merge(&mut self, mut other: Self) {
                 let is_same = std::ptr::eq::<Semaphore>(&*self.semaphore, &*other.semaphore);
-                assert!(is_same, "the permits are of two semaphores");
+                assert!(is_same, "the permits belong to different semaphores");
                 self.count += std::mem::take(&mut other.count);
             }
 

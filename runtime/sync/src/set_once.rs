@@ -177,7 +177,7 @@ pub struct SetOnceError<T>(pub T);
 
 impl<T> fmt::Display for SetOnceError<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the value is set already")
+        f.write_str("the value is already set")
     }
 }
 

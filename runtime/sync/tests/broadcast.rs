@@ -121,13 +121,13 @@ fn the_capacity_is_the_next_power_of_two() {
 }
 
 #[test]
-#[should_panic(expected = "one message at least")]
+#[should_panic(expected = "at least one message")]
 fn a_channel_that_keeps_nothing_is_refused() {
     broadcast::channel::<u8>(0);
 }
 
 #[test]
-#[should_panic(expected = "messages at most")]
+#[should_panic(expected = "at most")]
 fn a_channel_that_keeps_too_much_is_refused() {
     broadcast::channel::<u8>(usize::MAX / 2 + 1);
 }

@@ -364,7 +364,7 @@ fn a_channel_without_room_is_refused() {
 
 #[test]
 fn errors_say_what_happened() {
-    assert_eq!(SendError(1).to_string(), "the receiver of the channel was dropped, or has closed it");
+    assert_eq!(SendError(1).to_string(), "the receiver was dropped or has closed the channel");
     assert_eq!(format!("{:?}", TrySendError::Full(1)), "Full(..)");
     let (sender, receiver) = mpsc::channel::<()>(1);
     let text = format!("{sender:?} {receiver:?}");

@@ -118,19 +118,19 @@ fn there_are_no_more_readers_than_asked_for() {
 }
 
 #[test]
-#[should_panic(expected = "one reader at least")]
+#[should_panic(expected = "at least one reader")]
 fn a_lock_without_readers_is_refused() {
     RwLock::with_max_readers((), 0);
 }
 
 #[test]
-#[should_panic(expected = "one reader at least")]
+#[should_panic(expected = "at least one reader")]
 fn a_constant_lock_without_readers_is_refused() {
     RwLock::const_with_max_readers((), 0);
 }
 
 #[test]
-#[should_panic(expected = "readers at most")]
+#[should_panic(expected = "at most")]
 fn a_lock_for_too_many_readers_is_refused() {
     RwLock::with_max_readers((), u32::MAX);
 }

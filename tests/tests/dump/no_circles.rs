@@ -16,7 +16,7 @@ use mini_tests::{LIMIT, beside_block_on, until, within};
 use super::{dump, has_line};
 
 /// What a dump shows of an external thread that waits for a lock.
-const EXTERNAL: &str = "a thread in block_on, which works for no worker, waits for Lock at ";
+const EXTERNAL: &str = "a thread in block_on that runs no worker waits for Lock at ";
 
 /// What is waited for ends by itself, so it is no circle, whatever it looks like.
 #[test]
@@ -149,7 +149,7 @@ async fn looks(end: oneshot::Sender<()>) {
         yield_now().await;
     }
     for text in [dump(), dump()].map(|dump| dump.to_string()) {
-        assert!(has_line(&text, &["MAYBE A CIRCLE", "a deadlock, unless", "a lock has been handed on"]), "{text}");
+        assert!(has_line(&text, &["MAYBE A CIRCLE", "a deadlock, unless", "a lock has passed"]), "{text}");
         assert!(!text.contains("  CIRCLE") && !text.contains("most likely") && !text.contains("held by"), "{text}");
     }
     end.send(()).unwrap();
@@ -218,7 +218,7 @@ fn locks_of_two_tasks_that_go_to_others_with_their_futures_are_no_certain_circle
             .unzip();
         until(|| !dump().circles().is_empty()).await;
         for text in [dump(), dump()].map(|dump| dump.to_string()) {
-            assert!(has_line(&text, &["MAYBE A CIRCLE", "a deadlock, unless", "a lock has been handed on"]), "{text}");
+            assert!(has_line(&text, &["MAYBE A CIRCLE", "a deadlock, unless", "a lock has passed"]), "{text}");
             assert!(!text.contains("  CIRCLE") && !text.contains("most likely") && !text.contains("held by"), "{text}");
         }
         ends.into_iter().for_each(|end| end.send(()).unwrap());

@@ -79,7 +79,7 @@ fn a_panic_is_told_at_once_with_the_group_unless_it_is_read() {
     );
     // Each in one piece, whatever the standard library says of these panics meanwhile.
     assert_eq!(stderr.matches(&end).count(), 3, "{end}{stderr}");
-    assert!(!stderr.contains("nobody awaits it"), "{stderr}");
+    assert!(!stderr.contains("no task awaits it"), "{stderr}");
 }
 
 #[test]

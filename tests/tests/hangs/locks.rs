@@ -33,7 +33,7 @@ fn two_locks_in_both_orders() {
     }
     on_each_flavour(|builder| {
         let shown: &[&[&str]] = &[
-            &["MAYBE A CIRCLE", "none has gone on", "a deadlock, unless a lock has been handed on"],
+            &["MAYBE A CIRCLE", "none has made progress", "a deadlock, unless a lock has passed to another task"],
             &["\"pay\"", "waits for Lock", &at!("// pay waits"), "last taken by task", &at!("// check has")],
             &["\"check\"", "waits for Lock", &at!("// check waits"), "last taken by task", &at!("// pay has")],
         ];
@@ -64,7 +64,7 @@ fn a_lock_that_another_child_of_the_same_scope_has() {
     }
     on_each_flavour(|builder| {
         let shown: &[&[&str]] =
-            &[&["MAYBE A CIRCLE", "a deadlock, unless one waits for something else too, or a lock has been handed on"]];
+            &[&["MAYBE A CIRCLE", "unless one also waits for something else, or a lock has passed to another task"]];
         let json = hang(&builder, |end| async { mini::spawn(program(end)).await.unwrap() }, shown).to_json();
         assert!(json.contains(r#""circles":[{"tasks":["#) && json.contains(r#""waits_for_more":true"#), "{json}");
     });

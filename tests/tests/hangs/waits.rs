@@ -26,8 +26,7 @@ fn a_future_that_drops_its_waker() {
         drop(task);
     }
     on_each_flavour(|builder| {
-        let shown: &[&[&str]] =
-            &[&["1 LOST task"], &["\"forgetful\"", &at!("// is lost"), "LOST", "nothing of mini's"]];
+        let shown: &[&[&str]] = &[&["1 LOST task"], &["\"forgetful\"", &at!("// is lost"), "LOST", "unknown to mini"]];
         hang(&builder, program, shown);
     });
 }
@@ -136,7 +135,7 @@ fn two_waits_of_one_task() {
             builder.build().unwrap(),
             |end| program(gone, end),
             |handle| {
-                until(handle, &[&["\"both\"", "Read", &at!("// the one"), "beside: ", &at!("// the other")]]);
+                until(handle, &[&["\"both\"", "Read", &at!("// the one"), "also: ", &at!("// the other")]]);
                 drop(go);
                 let dump = until(handle, &[&["\"both\"", "waiting: something unknown"]]);
                 assert!(!dump.to_string().contains("beside"), "{dump}");

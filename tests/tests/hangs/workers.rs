@@ -167,7 +167,7 @@ fn a_second_thread_in_block_on() {
                 });
                 let (waits, holds) = (at!("// the second waits"), at!("// never lets go"));
                 let thread = match handle.runtime_flavor() {
-                    RuntimeFlavor::CurrentThread => "a thread in block_on, which works for no worker, waits for",
+                    RuntimeFlavor::CurrentThread => "a thread in block_on that runs no worker waits for",
                     _ => "thread in block_on  parked; its main task waits for",
                 };
                 until(handle, &[&[thread, "Lock", &waits, "last taken by the main task", &holds]]);

@@ -40,11 +40,11 @@ where
 ///
 /// `Kind` is [`Hyper`] or [`Tower`], and found by the compiler.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no HTTP service",
+    message = "`{Self}` is not an HTTP service",
     label = "neither a service of hyper nor one of tower",
-    note = "a service takes a `hyper::Request<hyper::body::Incoming>` and gives a `hyper::Response`; it, its futures and its \
-            bodies are `Send` and `'static`, and it is `Clone`",
-    note = "a function becomes one by `hyper::service::service_fn`, an axum `Router` with a state by `with_state`"
+    note = "a service takes a `hyper::Request<hyper::body::Incoming>` and returns a `hyper::Response`; the service, \
+            its futures and its bodies are `Send` and `'static`, and the service is `Clone`",
+    note = "for a function use `hyper::service::service_fn`, for an axum `Router` with a state `with_state`"
 )]
 pub trait IntoService<Kind> {
     /// The service of hyper that it becomes.

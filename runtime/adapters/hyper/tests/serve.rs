@@ -331,7 +331,7 @@ fn a_failure_that_the_hook_hears_of_is_told_nowhere_else() {
     }) else {
         return;
     };
-    assert!(stderr.contains("the hook: ") && !stderr.contains("nobody awaits it"), "{stderr}");
+    assert!(stderr.contains("the hook: ") && !stderr.contains("no task awaits it"), "{stderr}");
 }
 
 /// A client that keeps its connection does nothing wrong, even if an empty line comes after its request (RFC 9112,

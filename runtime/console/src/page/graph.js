@@ -49,9 +49,9 @@ function showGraph() {
   const found = edges(), isKnown = circle => circle.every(id => found.has(id));
   const circles = last.dump.circles.map(circle => circle.tasks).filter(isKnown);
   const { places, rows, isFull } = layout(found, circles);
-  const note = !last.dump.tasks ? "Left out, as there are so many tasks." : !places.size ? "None." : isFull
+  const note = !last.dump.tasks ? "Left out: there are too many tasks." : !places.size ? "None." : isFull
     ? `${NODES} tasks are drawn, of more.`
-    : "A task waits for the one to its right. Dashed: that one last took the lock, or last used the channel.";
+    : "Left waits for right. Dashed: the task that last took, sent or received it, and may no longer hold it.";
   set($("graph-note"), note);
   const pairs = circle => circle.map((id, at) => [id, circle[(at + 1) % circle.length]]);
   const nextInCircle = new Map(circles.flatMap(pairs));

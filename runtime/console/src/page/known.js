@@ -60,7 +60,7 @@ const otherOf = wait =>
 function what(task) {
   const wait = task.waits_for;
   if (!wait) return task.state;
-  let text = wait.text === "unknown" ? "something that mini does not know" : wait.text;
+  let text = wait.text === "unknown" ? "something unknown to mini" : wait.text;
   const hasTask = otherOf(wait) !== undefined;
   if (task.taken_at) text += hasTask ? ` at ${task.taken_at}` : `, taken at ${task.taken_at}`;
   if (task.received_at) text += hasTask ? ` at ${task.received_at}` : `, last received at ${task.received_at}`;

@@ -13,7 +13,7 @@ function showDetail() {
   const known = tasks.get(detail);
   set($("detail-title"), nameOf(detail));
   if (!known) {
-    set($("detail-facts"), h("dt", {}, "State"), h("dd", {}, "it has ended, or is not told any more"));
+    set($("detail-facts"), h("dt", {}, "State"), h("dd", {}, "it has ended, or is no longer shown"));
     return set($("history"));
   }
   const { task, history } = known, to = otherOf(task.waits_for);

@@ -48,7 +48,7 @@ function showVerdicts() {
   for (const circle of dump.circles.slice(0, LISTED)) {
     const { tasks: ids, over_locks: overLocks } = circle;
     const isUnsure = circle.waits_for_more || !(circle.unchanged_seconds >= 1);
-    const doubts = [isUnsure && "one of them waits for something else too", overLocks && "a lock was handed on"];
+    const doubts = [isUnsure && "one also waits for something else", overLocks && "a lock has passed to another task"];
     const unless = doubts.filter(doubt => doubt).join(", or ");
     const title = `${unless ? "Possible deadlock" : "Deadlock"}: ${plural(ids.length, "task")} in a circle`;
     const about = `Each waits for the next one${overLocks ? ", or for a lock that the next one took" : ""}.` +
@@ -77,7 +77,7 @@ function showVerdicts() {
     const rest = lost.reduce((sum, group) => sum + (group.members?.length ?? 1), 0) - lines.length;
     if (rest > 0) lines.push([`and ${count(rest)} more: filter the tasks by “lost”`]);
     const them = all === 1 ? "it" : "them";
-    found.push([["lost"], `Lost: ${plural(all, "task")}, waiting, and nobody is left to wake ${them}`, lines]);
+    found.push([["lost"], `Lost: ${plural(all, "task")}, waiting, with no waker left`, lines]);
   }
   set($("verdict-count"), verdictCount() ? `: ${count(verdictCount())}` : "");
   $("verdicts").classList.toggle("bad", found.length > 0);
@@ -166,7 +166,7 @@ function showGroups() {
   keyed($("groups"), shown.slice(0, GROUPS), group => group.key, newGroup, updateGroup);
   const notes = [];
   if (!dump.tasks) {
-    notes.push(`${plural(dump.task_count, "task")} are too many for a list: groups are shown, ` +
+    notes.push(`${plural(dump.task_count, "task")}: with so many, only groups are shown, ` +
       "without single tasks, their history and their graph.");
     if (dump.groups_left_out) notes.push(`${plural(dump.groups_left_out, "smaller group")} left out.`);
   }
@@ -245,6 +245,6 @@ function showWarnings() {
     h("span", { class: "soft" }, `at ${time(at_seconds)}  `), h("span", { class: "state", "data-is": "warn" }, kind),
     words(text.startsWith(kind) ? text.slice(kind.length) : ": " + text))));
   set($("warnings-note"), !last.dump.warns
-    ? "Warnings are off: MINI_WARN=1 turns them on, and so does Builder::warnings(true)."
-    : list.length ? "Each is reported once for a line of code, while its cause lasts." : "None.");
+    ? "Warnings of this runtime are off: MINI_WARN=1 turns them on, and so does Builder::warnings(true)."
+    : list.length ? "Each is shown once per line of code." : "None.");
 }

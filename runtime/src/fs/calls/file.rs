@@ -30,8 +30,8 @@ const NO_NUMBER: RawFd = -1;
 pub(in crate::fs) fn adopt(file: fs::File) -> File {
     assert!(
         !is_simulated(),
-        "`mini::fs::File::from_std` in a simulation, whose files are simulated: open the file by `mini::fs`, or use \
-         that of the standard library as it is"
+        "`mini::fs::File::from_std` is not possible in a simulation, whose files are simulated: open the file with \
+         `mini::fs`, or use the `std::fs::File` itself"
     );
     File::Real(file)
 }
@@ -68,9 +68,7 @@ pub(in crate::fs) fn look(file: &File) -> io::Result<Look> {
 #[cold]
 #[track_caller]
 fn refuse(call: &str) -> ! {
-    panic!(
-        "`mini::fs::File::{call}` of a file in a simulation: it is simulated, and the system has no descriptor for it"
-    )
+    panic!("`mini::fs::File::{call}` is not possible in a simulation: a simulated file has no descriptor")
 }
 
 impl File {

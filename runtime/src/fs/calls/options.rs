@@ -28,7 +28,7 @@ impl OpenOptions {
     pub(in crate::fs) fn open(&self, path: impl AsRef<Path>) -> io::Result<File> {
         let Some(disk) = disk::here() else { return self.real.open(path).map(File::Real) };
         let Some(wanted) = &self.wanted else {
-            let text = "in a simulation options of the standard library are not known: use mini::fs::OpenOptions::new";
+            let text = "options of the standard library cannot be read in a simulation: use mini::fs::OpenOptions::new";
             return Err(io::Error::new(io::ErrorKind::Unsupported, text));
         };
         disk.open(path.as_ref(), wanted).map(File::Simulated)

@@ -527,7 +527,7 @@ fn begins_with(bufs: &[IoSlice<'_>], mut bytes: &[u8]) -> bool {
 impl Drop for Unseen {
     fn drop(&mut self) {
         if let Some(error) = &self.0 {
-            say!("{error}, and nobody waited for it");
+            say!("{error}; call `flush` before the file is dropped to get such an error");
         }
     }
 }

@@ -111,7 +111,7 @@ impl News<'_> {
                 let until = match config.seed() {
                     Some(seed) => {
                         let thread = config.thread_name.of(format_args!(""));
-                        format!("until it returns, {thread}, the simulation of seed {seed}, stands still")
+                        format!("until it returns, the simulation of seed {seed} on thread {thread} makes no progress")
                     }
                     None if core.is_guest() => "until it returns, its thread runs no other task".to_owned(),
                     None => format!("until it returns, worker {worker} runs no other task"),
@@ -123,7 +123,7 @@ impl News<'_> {
         }
         if let Some(late) = self.late.map(|late| late.as_millis()) {
             voice.say(WarningKind::LateTimer, &subject, || {
-                format!("{late} ms up to now, as worker {worker} has been in one poll of {name} for {lasts} ms{does}")
+                format!("{late} ms late so far: worker {worker} has been in one poll of {name} for {lasts} ms{does}")
             });
         }
         is_told

@@ -137,7 +137,8 @@ impl Still {
             tell(
                 voice,
                 &format!(
-                    "for {} nothing has run, no timer, socket or blocking job is left, and every thread of the process waits",
+                    "for {} no task has run, no timer, socket or blocking job is left, and every thread of the process \
+                     waits",
                     Rounded(since.elapsed())
                 ),
             );

@@ -135,10 +135,10 @@ impl Walk {
         for (lost, count) in lines.into_values() {
             let others = count - 1;
             voice.say(WarningKind::LostTask, &(&lost.source).into(), || {
-                let mut text = format!("{} waits, and nobody is left who could wake it", lost.source);
+                let mut text = format!("{} waits, and no waker for it is left", lost.source);
                 match lost.wait.get() {
                     Some(LastWait::Known(wait)) => text += &format!("; its last wait: {wait}"),
-                    _ => text += "; its last wait was for nothing of mini's",
+                    _ => text += "; its last wait was for something unknown to mini",
                 }
                 if others > 0 {
                     text += &format!("; and {others} more that were spawned there");

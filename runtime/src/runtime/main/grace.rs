@@ -110,7 +110,7 @@ fn supervise(events: Arc<Events>, location: &'static Location<'static>) -> io::R
 async fn supervisor(events: &Events, request: TerminationSignal, location: &'static Location<'static>) {
     let left = end(events, request, location).await;
     if timeout(left.saturating_add(TO_LEAVE), events.came_back.cancelled()).await.is_err() {
-        say!("the program has shut down, but a task that is in no group blocks the thread of its `main`");
+        say!("the program has shut down, and exits although a task outside every group blocks the thread of `main`");
         events.exit();
     }
     events.is_gone.cancelled().await;
@@ -150,7 +150,7 @@ async fn asked(events: &Events, request: &mut Option<TerminationSignal>) -> Reas
         match heard {
             Ok(_) => Poll::Ready(Reason::Signal),
             Err(error) => {
-                say!("signals do not end the program in order: {error}");
+                say!("signals cannot start an orderly shutdown: {error}");
                 Poll::Pending
             }
         }

@@ -46,7 +46,7 @@ impl Core {
         let tasks = self.owned_tasks().take_all();
         self.counts.ended.add(tasks.len() as u64);
         for task in tasks {
-            say!("{} is leaked: dropping it spawns another, for ever", task.source());
+            say!("{} is leaked: dropping it spawns another task each time", task.source());
             task.abandon();
         }
     }
@@ -125,7 +125,7 @@ impl Core {
         self.counts.ended.add(forgotten.len() as u64);
         for task in forgotten {
             say!(
-                "{} is leaked: its runtime was dropped on another thread than {thread:?}, which it may not leave",
+                "{} is leaked: it is bound to {thread:?}, and its runtime was dropped on another thread",
                 task.source()
             );
             task.abandon();

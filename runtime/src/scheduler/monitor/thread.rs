@@ -39,7 +39,7 @@ pub(crate) fn start(shared: &Arc<Shared>) {
         Err(error) => {
             shared.end.note_monitor(false);
             if !monitor.has_failed.swap(true, Relaxed) {
-                say!("no thread to monitor workers for stalls: {error}");
+                say!("could not start the thread that monitors workers for stalls: {error}");
             }
         }
     }

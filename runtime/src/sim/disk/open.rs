@@ -69,7 +69,7 @@ impl Wanted {
             return error(libc::EINVAL);
         }
         if flags & !(IGNORED | KNOWN) != 0 {
-            let text = format!("in a simulation files have no flags {:#o} of open(2)", flags & !(IGNORED | KNOWN));
+            let text = format!("the flags {:#o} of open(2) are not simulated", flags & !(IGNORED | KNOWN));
             return Err(io::Error::new(io::ErrorKind::Unsupported, text));
         }
         Ok(())

@@ -105,13 +105,13 @@ fn make_home(folders: impl Iterator<Item = PathBuf>) -> io::Result<PathBuf> {
             }
         }
     }
-    let text = "metadata of the simulated disk need a real directory for temporary files, and there is none";
+    let text = "metadata of simulated files needs a real directory for temporary files, and none is usable";
     Err(io::Error::other(format!("{text}: {}", refusals.join("; "))))
 }
 
 /// What is said if the real file system does not do as the simulated one.
 fn refusal(path: &Path, what: &str, error: &io::Error) -> io::Error {
-    let text = "metadata of the simulated disk are those of real files, and the system refuses one";
+    let text = "metadata of simulated files comes from real files, and the system refused one";
     io::Error::other(format!("{text} {what}, {}: {error}", path.display()))
 }
 

@@ -152,7 +152,7 @@ pub(crate) fn enter<F: Future<Output = ExitCode>>(
     start: impl FnOnce(Member<MainBody<F>>) -> JoinHandle<F::Output>,
 ) -> JoinHandle<F::Output> {
     let Some(place) = root().reserve() else {
-        panic!("a `main` with a `grace` was called after the program has shut down: it ends once");
+        panic!("a `main` with a `grace` was called after the program has shut down");
     };
     let judge = |code: &ExitCode| (*code != ExitCode::SUCCESS).then(|| "its exit code is one of failure".to_owned());
     place.take(location, |seat| start(Member::new(Some(MainBody { future }), seat, judge)))

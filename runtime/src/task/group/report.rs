@@ -494,9 +494,9 @@ struct Stuck<'a>(&'a Straggler);
 impl fmt::Display for Stuck<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(task) = self;
-        let what = if task.is_running { "does not give back its thread" } else { "got no thread to end on" };
+        let what = if task.is_running { "still occupies its thread" } else { "had no thread to end on" };
         write!(f, "{}, {what}", Who(task.name(), task.group(), task.location))?;
-        task.last_wait.map_or(Ok(()), |wait| write!(f, "; before, it waited for: {wait}"))
+        task.last_wait.map_or(Ok(()), |wait| write!(f, "; its last wait: {wait}"))
     }
 }
 

@@ -56,7 +56,7 @@ impl<T> fmt::Debug for TrySendError<T> {
     }
 }
 
-const CLOSED: &str = "the receiver of the channel was dropped, or has closed it";
+const CLOSED: &str = "the receiver was dropped or has closed the channel";
 
 impl<T> fmt::Display for SendError<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -77,7 +77,7 @@ impl fmt::Display for TryRecvError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Empty => "the channel is empty",
-            Self::Disconnected => "the channel is empty, and nothing more can come",
+            Self::Disconnected => "the channel is empty and closed",
         })
     }
 }
