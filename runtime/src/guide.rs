@@ -32,6 +32,11 @@ pub mod deadlines {}
 #[doc = include_str!("../guide/sockets.md")]
 pub mod sockets {}
 
+// Its code is compiled by the tests of mini-ecosystem.
+#[cfg(not(doctest))]
+#[doc = include_str!("../guide/framing.md")]
+pub mod framing {}
+
 #[doc = include_str!("../guide/blocking.md")]
 pub mod blocking {}
 
@@ -49,6 +54,11 @@ pub mod warnings {}
 
 #[doc = include_str!("../guide/trace.md")]
 pub mod trace {}
+
+// Its code is compiled by the tests of mini-ecosystem.
+#[cfg(not(doctest))]
+#[doc = include_str!("../guide/observing.md")]
+pub mod observing {}
 
 #[doc = include_str!("../guide/sharing.md")]
 pub mod sharing {}
