@@ -37,8 +37,17 @@ pub mod sockets {}
 #[doc = include_str!("../guide/framing.md")]
 pub mod framing {}
 
+#[doc = include_str!("../guide/files.md")]
+pub mod files {}
+
+#[doc = include_str!("../guide/children.md")]
+pub mod children {}
+
 #[doc = include_str!("../guide/blocking.md")]
 pub mod blocking {}
+
+#[doc = include_str!("../guide/sync_async.md")]
+pub mod sync_async {}
 
 #[doc = include_str!("../guide/shutdown.md")]
 pub mod shutdown {}
