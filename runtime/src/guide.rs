@@ -77,6 +77,9 @@ pub mod sharing {}
 #[doc = include_str!("../guide/servers.md")]
 pub mod servers {}
 
+#[doc = include_str!("../guide/cookbook.md")]
+pub mod cookbook {}
+
 #[doc = include_str!("../guide/templates.md")]
 pub mod templates {}
 
