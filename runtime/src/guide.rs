@@ -100,3 +100,6 @@ pub mod differences {}
 
 #[doc = include_str!("../guide/platforms.md")]
 pub mod platforms {}
+
+#[doc = include_str!("../guide/glossary.md")]
+pub mod glossary {}
