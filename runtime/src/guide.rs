@@ -39,9 +39,27 @@ pub mod deadlines {}
 #[doc = include_str!("../guide/sockets.md")]
 pub mod sockets {}
 
+// Its code is compiled by the tests of mini-ecosystem.
+#[cfg(not(doctest))]
+#[cfg_attr(not(doctest), doc = include_str!("../guide/links.md"))]
+#[doc = include_str!("../guide/framing.md")]
+pub mod framing {}
+
+#[cfg_attr(not(doctest), doc = include_str!("../guide/links.md"))]
+#[doc = include_str!("../guide/files.md")]
+pub mod files {}
+
+#[cfg_attr(not(doctest), doc = include_str!("../guide/links.md"))]
+#[doc = include_str!("../guide/children.md")]
+pub mod children {}
+
 #[cfg_attr(not(doctest), doc = include_str!("../guide/links.md"))]
 #[doc = include_str!("../guide/blocking.md")]
 pub mod blocking {}
+
+#[cfg_attr(not(doctest), doc = include_str!("../guide/links.md"))]
+#[doc = include_str!("../guide/sync_async.md")]
+pub mod sync_async {}
 
 #[cfg_attr(not(doctest), doc = include_str!("../guide/links.md"))]
 #[doc = include_str!("../guide/shutdown.md")]
@@ -63,6 +81,12 @@ pub mod warnings {}
 #[doc = include_str!("../guide/trace.md")]
 pub mod trace {}
 
+// Its code is compiled by the tests of mini-ecosystem.
+#[cfg(not(doctest))]
+#[cfg_attr(not(doctest), doc = include_str!("../guide/links.md"))]
+#[doc = include_str!("../guide/observing.md")]
+pub mod observing {}
+
 #[cfg_attr(not(doctest), doc = include_str!("../guide/links.md"))]
 #[doc = include_str!("../guide/sharing.md")]
 pub mod sharing {}
@@ -72,6 +96,10 @@ pub mod sharing {}
 #[cfg_attr(not(doctest), doc = include_str!("../guide/links.md"))]
 #[doc = include_str!("../guide/servers.md")]
 pub mod servers {}
+
+#[cfg_attr(not(doctest), doc = include_str!("../guide/links.md"))]
+#[doc = include_str!("../guide/cookbook.md")]
+pub mod cookbook {}
 
 #[cfg_attr(not(doctest), doc = include_str!("../guide/links.md"))]
 #[doc = include_str!("../guide/templates.md")]
@@ -100,3 +128,7 @@ pub mod differences {}
 #[cfg_attr(not(doctest), doc = include_str!("../guide/links.md"))]
 #[doc = include_str!("../guide/platforms.md")]
 pub mod platforms {}
+
+#[cfg_attr(not(doctest), doc = include_str!("../guide/links.md"))]
+#[doc = include_str!("../guide/glossary.md")]
+pub mod glossary {}

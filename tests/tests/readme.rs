@@ -74,12 +74,15 @@ fn templates() -> Vec<String> {
             .into_iter()
             .filter(|block| block.contains("async fn serve(listener: TcpListener")),
     );
-    let replaced = |block: String| {
-        let block = block.replace("async fn main(", "async fn template_main(").replace("#[test]\n", "");
-        let block = block.replace("#[mini::main(grace = \"5s\")]", "#[mini::main]"); // which is for `main` alone
-        block.replace("#[mini::test(", "#[mini::main(flavor = \"current_thread\", ")
-    };
-    templates.into_iter().map(replaced).collect()
+    templates.into_iter().map(renamed).collect()
+}
+
+/// A program of the guide as a part of another one.
+fn renamed(block: String) -> String {
+    let block = block.replace("async fn main(", "async fn template_main(").replace("#[test]\n", "");
+    let grace_of_main = ["#[mini::main(grace = \"5s\")]", "#[mini::main(grace = \"10s\")]"]; // it is for `main` alone
+    let block = grace_of_main.iter().fold(block, |block, attribute| block.replace(attribute, "#[mini::main]"));
+    block.replace("#[mini::test(", "#[mini::main(flavor = \"current_thread\", ")
 }
 
 /// Compiles and runs programs that are made of a template and what uses it.
@@ -99,6 +102,41 @@ fn every_template_compiles_and_runs() {
     let templates = templates();
     assert_eq!(templates.len(), RUNS.len());
     run("template", templates.iter().zip(RUNS));
+}
+
+/// The chapters through which one program grows.
+const STATES: [&str; 5] = ["first_program.md", "tasks.md", "time.md", "sockets.md", "shutdown.md"];
+
+/// Two clients of the program that grows, one after the other.
+const CLIENTS: &str = r#"fn main() {
+    mini::block_on(async {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let _server = mini::spawn(serve(listener));
+        // SILENT
+        for before in ["none", "dark green"] {
+            let client = TcpStream::connect(address).await.unwrap();
+            client.write_all(b"get colour\nset colour dark green\nget colour\nhello\n").await.unwrap();
+            let expected = format!("{before}\nok\ndark green\nwhat?\n");
+            let mut answers = vec![0; expected.len()];
+            client.read_exact(&mut answers).await.unwrap();
+            assert_eq!(String::from_utf8(answers).unwrap(), expected);
+        }
+    });
+}"#;
+
+/// A client that is connected first, and does not keep the server from serving others.
+const SILENT: &str = "let _silent = TcpStream::connect(address).await.unwrap();";
+
+#[test]
+fn every_state_of_the_program_that_grows_serves_its_clients() {
+    let state = |name: &&str| {
+        let mut found = blocks(&chapter(name)).into_iter().filter(|block| block.contains("type Store"));
+        renamed(found.next().unwrap_or_else(|| panic!("{name} has no state of the program")))
+    };
+    let states: Vec<String> = STATES.iter().map(state).collect();
+    let beside = CLIENTS.replace("// SILENT", SILENT);
+    run("state", states.iter().zip([CLIENTS, &beside, &beside, &beside, &beside]));
 }
 
 /// A client is connected, then there are no files left, and another client comes.
