@@ -5,6 +5,8 @@
 //! echo serve ADDRESS            only serve, until killed           [--workers N]
 //! echo load ADDRESS             only load, and print the table     [--connections N] [--seconds N] [--size BYTES]
 //! ```
+//!
+//! Without a word for what to do it takes the options of both.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::process::{Child, Command, ExitCode, Stdio};
@@ -18,7 +20,7 @@ use mini_examples::{Latencies, bad_usage, number_option, resident_memory, run_wi
 
 const CONNECTIONS: u64 = 400;
 const USAGE: &str =
-    "usage: echo [serve ADDRESS [--workers N] | load ADDRESS [--connections N] [--seconds N] [--size BYTES]]";
+    "usage: echo [serve ADDRESS | load ADDRESS] [--workers N] [--connections N] [--seconds N] [--size BYTES]";
 
 fn main() -> ExitCode {
     run_with_args("echo", run)
@@ -30,20 +32,26 @@ fn run(mut args: Vec<String>) -> io::Result<()> {
     let connections = number_option(&mut args, "--connections", CONNECTIONS).map_err(bad)?;
     let seconds = number_option(&mut args, "--seconds", 3).map_err(bad)?;
     let size = number_option(&mut args, "--size", 64).map_err(bad)?;
+    let load = Load { connections, size, seconds };
     let mut server = if workers == 1 { Builder::new_current_thread() } else { Builder::new_multi_thread() };
     server.worker_threads(workers as usize);
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     match args[..] {
-        [] => server.build()?.block_on(serve_and_load(connections)),
+        [] => {
+            println!(
+                "echo: {connections} connections send {size} B each and wait until they are back, for {seconds} s"
+            );
+            println!("to type messages yourself: cargo run --release --example echo -- serve 127.0.0.1:7000\n");
+            server.build()?.block_on(serve_and_load(&load))
+        }
         ["serve", address] => server.build()?.block_on(async {
             let listener = TcpListener::bind(address).await?;
-            println!("echo: serving on {}", listener.local_addr()?);
+            let address = listener.local_addr()?;
+            let (ip, port) = (address.ip(), address.port());
+            println!("echo: serving on {address}; in another terminal: nc {ip} {port}");
             serve(&listener).await
         }),
-        ["load", address] => {
-            let load = Load { connections, size: size as usize, time: Duration::from_secs(seconds) };
-            Builder::new_current_thread().build()?.block_on(load.run(address))
-        }
+        ["load", address] => Builder::new_current_thread().build()?.block_on(load.run(address)),
         _ => Err(bad(format!("what is {args:?}?"))),
     }
 }
@@ -67,13 +75,13 @@ async fn echo(stream: TcpStream) {
 }
 
 /// The whole show: this process serves, a second one loads.
-async fn serve_and_load(connections: u64) -> io::Result<()> {
+async fn serve_and_load(options: &Load) -> io::Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?;
     mini::spawn(async move { serve(&listener).await });
 
     let before = resident_memory();
-    let (load, mut lines) = start_load(&address.to_string(), connections)?;
+    let (load, mut lines) = start_load(&address.to_string(), options)?;
     let (line, mut lines) = next_line(&mut lines).await?; // all are connected, and have been served once
     assert_eq!(line.trim(), "connected");
     let after = resident_memory();
@@ -86,7 +94,7 @@ async fn serve_and_load(connections: u64) -> io::Result<()> {
         print!("{line}");
     }
     if let (Some(before), Some(after)) = (before, after) {
-        let each = after.saturating_sub(before) / connections;
+        let each = after.saturating_sub(before) / options.connections;
         println!("memory per connection  {each:>9} B   (in the server, a buffer of 1024 B included)");
     }
     io::stdout().flush()?;
@@ -96,9 +104,10 @@ async fn serve_and_load(connections: u64) -> io::Result<()> {
 
 type Lines = Option<BufReader<std::process::ChildStdout>>;
 
-fn start_load(address: &str, connections: u64) -> io::Result<(Child, Lines)> {
+fn start_load(address: &str, options: &Load) -> io::Result<(Child, Lines)> {
     let mut child = Command::new(std::env::current_exe()?)
-        .args(["load", address, "--connections", &connections.to_string()])
+        .args(["load", address, "--connections", &options.connections.to_string()])
+        .args(["--size", &options.size.to_string(), "--seconds", &options.seconds.to_string()])
         .stdout(Stdio::piped())
         .spawn()?;
     let lines = child.stdout.take().map(BufReader::new);
@@ -120,8 +129,8 @@ async fn next_line(lines: &mut Lines) -> io::Result<(String, Lines)> {
 
 struct Load {
     connections: u64,
-    size: usize,
-    time: Duration,
+    size: u64,
+    seconds: u64,
 }
 
 impl Load {
@@ -130,7 +139,7 @@ impl Load {
         for _ in 0..self.connections {
             let stream = TcpStream::connect(address).await?;
             stream.set_nodelay(true)?;
-            round(&stream, &mut vec![0; self.size], 0).await?;
+            round(&stream, &mut vec![0; self.size as usize], 0).await?;
             streams.push(stream);
         }
         println!("connected");
@@ -138,8 +147,8 @@ impl Load {
         let stop = Arc::new(AtomicBool::new(false));
         let begin = Instant::now();
         let tasks: Vec<_> =
-            streams.into_iter().map(|stream| mini::spawn(talk(stream, self.size, stop.clone()))).collect();
-        mini::time::sleep(self.time).await;
+            streams.into_iter().map(|stream| mini::spawn(talk(stream, self.size as usize, stop.clone()))).collect();
+        mini::time::sleep(Duration::from_secs(self.seconds)).await;
         stop.store(true, Relaxed);
         let mut all = Latencies::default();
         for task in tasks {

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# `cargo build -p mini-rt` compiles these crates and no others, and each feature adds those that it is for.
+# `cargo build -p mini-rt` compiles these crates and no others, and each feature adds those that it is for. The first
+# command of the README compiles no more than that.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 least=" mini-rt mini-context mini-net mini-time mini-macros libc socket2 pin-project-lite "
@@ -35,6 +36,18 @@ check tokio-io "tokio"
 check tracing "tracing tracing-core once_cell"
 check_tokio hyper "sync"
 check_tokio tokio-io ""
+
+# The crates that cargo compiles for a command, each with its features but `default`, which stands for others.
+compiled() {
+  cargo check --quiet --message-format=json "$@" |
+    sed -nE 's/^\{"reason":"compiler-artifact","package_id":"[^"]*#([^"@]*)@.*"features":(\[[^]]*\]).*/\1 \2/p' |
+    sed -E 's/"default",?//' | sort -u
+}
+library=$(compiled -p mini-rt)
+example=$(compiled --example echo)
+more=$(comm -13 <(echo "$library") <(echo "$example"))
+[ "$more" = "mini-examples []" ] || { printf 'the first example would also compile:\n%s\n' "$more"; exit 1; }
+echo "the first example compiles what mini does with its default features, and mini-examples"
 
 # What a user's Cargo.lock has though no build of theirs needs it: whatever any system or `cfg` may ask for.
 models=$(cargo tree -p mini-rt --all-features --target all --edges normal,build --prefix none --format '{p}' | grep -E '^(loom|shuttle) ' || true)

@@ -18,7 +18,7 @@ serve() {
   "${@:3}" "$echo_bin" serve 127.0.0.1:0 --workers "$2" > "$out/$1" & server=$!
   pids+=("$server")
   for _ in $(seq 100); do grep -qs serving "$out/$1" && break; sleep 0.05; done
-  address=$(sed -n 's/.*serving on //p' "$out/$1")
+  address=$(sed -n 's/.*serving on \([^;]*\);.*/\1/p' "$out/$1")
 }
 
 # load CONNECTIONS: starts four seconds of messages to `address`, and returns when they flow. Sets `load`.

@@ -13,9 +13,9 @@ need() {
   done
 }
 
-# Builds an example, and sets `example` to its path.
+# Builds an example with the profile of the benches, and sets `example` to its path.
 build() {
   say "building"
-  cargo build --release -p mini-examples --example "$1" >&2
+  cargo build --profile bench --example "$1" >&2
   example=${CARGO_TARGET_DIR:-target}/release/examples/$1
 }

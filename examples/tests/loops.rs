@@ -2,15 +2,13 @@
 //!
 //! They assert their own claims; what is looked at here is that they get that far, and what they do with bad arguments.
 
-use std::env;
-use std::io::Read;
-use std::path::PathBuf;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::Command;
 use std::thread;
-use std::time::{Duration, Instant};
 
-/// How long a program may take before it counts as a hang.
-const LIMIT: Duration = Duration::from_secs(100);
+#[path = "support.rs"]
+mod support;
+
+use support::{ended, fails, failure, lines, numbers, program, succeeds, until};
 
 #[test]
 fn cores_serves_every_message_on_one_of_its_cores() {
@@ -156,25 +154,6 @@ fn descriptors_shows_each_of_them() {
     }
 }
 
-/// Other programs make frames late, so it may take more than one round.
-#[test]
-fn frames_are_not_late_with_tasks_inside() {
-    until("frames", &["--frames", "30"], |out| {
-        let late = |host| *numbers(lines(out, host)[0]).last().expect("a number");
-        let meanwhile = numbers(lines(out, "meanwhile ")[0]);
-        assert!(meanwhile.len() == 2 && meanwhile.iter().all(|count| *count > 0), "{out}");
-        late("with mini inside") <= late("without mini")
-    });
-}
-
-#[test]
-fn phases_finds_each_phase_where_it_should_be() {
-    let out = succeeds("phases", &["--turns", "3"]);
-    assert_eq!(lines(&out, "  = ").len(), 4, "{out}");
-    assert_eq!(lines(&out, "  worker 0: ").len(), 12, "{out}");
-    assert!(fails("phases", &["--turns", "many"]).contains("usage: phases"));
-}
-
 /// On a busy machine each request takes longer, so it may take more than one round.
 #[test]
 fn levels_lets_the_lower_ones_wait_and_give_up() {
@@ -187,103 +166,4 @@ fn levels_lets_the_lower_ones_wait_and_give_up() {
         assert!(control.0 > 0 && idle.1 > 0, "{out}");
         control.1 == 0 && data.1 == 0 && data.0 > accept.0 && accept.1 > 0 && accept.0 >= idle.0
     });
-}
-
-/// What each step is for, as ratios; on a busy machine it may take more than one round.
-#[test]
-fn http_steps_shows_what_each_step_brings() {
-    until("http_steps", &["--milliseconds", "300"], |out| {
-        let rates = |step| {
-            let [line] = lines(out, step)[..] else { panic!("{out}") };
-            let words: Vec<&str> = line[30..].split_whitespace().collect();
-            let number = |at: usize| words[at].parse::<u64>().expect("a number");
-            (number(0), number(6)) // 837 25.2 ms 1 120 kB 0 answers/s
-        };
-        let one = rates("one after the other");
-        let (thread, in_loop) = (rates("a thread for each"), rates("a loop  "));
-        let readers = rates("a loop, and threads for files");
-        assert_eq!(one.1, 0, "one slow client stops it\n{out}");
-        assert!(thread.1 > 0 && in_loop.1 > 0 && readers.1 > 0, "and no other\n{out}");
-        let [_, connected, refused, unanswered] = numbers(lines(out, "a listen queue")[0])[..] else { panic!("{out}") };
-        assert!(connected > 0 && unanswered > 0 && connected + refused + unanswered == 5, "{out}");
-        thread.0 > one.0 && readers.0 > 2 * in_loop.0
-    });
-}
-
-/// Runs an example that has to succeed, and returns what it has printed.
-fn succeeds(name: &str, args: &[&str]) -> String {
-    let output = ended(Command::new(program(name)).args(args));
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    assert!(output.status.success(), "{}\n{}{}", output.status, text(&output.stdout), text(&output.stderr));
-    text(&output.stdout)
-}
-
-/// Runs an example until it shows its effect. Other programs may hide it in one round, but not in all of them.
-fn until(name: &str, args: &[&str], shows: impl Fn(&str) -> bool) {
-    let begin = Instant::now();
-    loop {
-        let out = succeeds(name, args);
-        if shows(&out) {
-            return;
-        }
-        assert!(begin.elapsed() < LIMIT, "{out}");
-    }
-}
-
-/// Runs an example that has to fail, and returns what it has said about that.
-fn fails(name: &str, args: &[&str]) -> String {
-    failure(&ended(Command::new(program(name)).args(args)))
-}
-
-fn failure(output: &Output) -> String {
-    assert_eq!(output.status.code(), Some(1), "{output:?}");
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-/// Cargo builds the examples of a package for its tests, into a directory beside theirs.
-fn program(name: &str) -> PathBuf {
-    let test = env::current_exe().expect("the test's own path");
-    let built = test.parent().and_then(|deps| deps.parent()).expect("target/debug").join("examples").join(name);
-    assert!(built.exists(), "{} is not built: run `cargo build -p mini-examples --examples`", built.display());
-    built
-}
-
-/// Runs a program to its end, within the limit.
-fn ended(command: &mut Command) -> Output {
-    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-    let mut child = child.unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    let (stdout, stderr) = (read(child.stdout.take()), read(child.stderr.take()));
-    let status = wait(&mut child).unwrap_or_else(|| panic!("{command:?} has not ended after {LIMIT:?}"));
-    Output { status, stdout: stdout.join().expect("stdout"), stderr: stderr.join().expect("stderr") }
-}
-
-fn read(pipe: Option<impl Read + Send + 'static>) -> thread::JoinHandle<Vec<u8>> {
-    thread::spawn(move || {
-        let mut all = Vec::new();
-        pipe.expect("a pipe was asked for").read_to_end(&mut all).expect("a pipe can be read");
-        all
-    })
-}
-
-fn wait(child: &mut Child) -> Option<std::process::ExitStatus> {
-    let begin = Instant::now();
-    while begin.elapsed() < LIMIT {
-        if let Some(status) = child.try_wait().expect("a child can be waited for") {
-            return Some(status);
-        }
-        thread::sleep(Duration::from_millis(10));
-    }
-    child.kill().expect("a child can be killed");
-    child.wait().expect("a killed child ends");
-    None
-}
-
-/// The lines that begin like this.
-fn lines<'a>(text: &'a str, begin: &str) -> Vec<&'a str> {
-    text.lines().filter(|line| line.starts_with(begin)).collect()
-}
-
-/// The whole numbers in a line, in their order.
-fn numbers(line: &str) -> Vec<u64> {
-    line.split(|c: char| !c.is_ascii_digit()).filter_map(|word| word.parse().ok()).collect()
 }

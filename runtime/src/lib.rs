@@ -6,6 +6,7 @@
 //! #[mini::main]
 //! async fn main() -> std::io::Result<()> {
 //!     let listener = TcpListener::bind("127.0.0.1:7000").await?;
+//!     println!("serving on {}; try: nc 127.0.0.1 7000", listener.local_addr()?);
 //!     loop {
 //!         let (stream, _) = next_connection(&listener).await?;
 //!         mini::spawn(echo(stream));

@@ -91,7 +91,7 @@ for target in "${targets[@]}"; do
   # A warning fails too. Not by `-D warnings`: that would go for the standard library as well.
   if cargo check -Zbuild-std=std,test --target "$target" --all-features --lib --tests \
       -p mini-time -p mini-net -p mini-rt >"$log" 2>&1 \
-      && cargo check -Zbuild-std=std --target "$target" -p mini-examples --example redis >>"$log" 2>&1 && ! grep -q '^warning' "$log"; then
+      && cargo check -Zbuild-std=std --target "$target" -p mini-more-examples --example redis >>"$log" 2>&1 && ! grep -q '^warning' "$log"; then
     echo "$target: no error, no warning"
   else
     grep -v '^ *\(Compiling\|Checking\|Downloaded\|Downloading\|Blocking\)' "$log" || true

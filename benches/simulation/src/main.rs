@@ -4,7 +4,7 @@
 //! them back; one segment of a hundred is lost. Beside it, in turn with it, a bare loop does the same over queues in
 //! memory and polls as often: no network, no time, no faults, nothing that watches.
 //!
-//! `taskset -c 1 cargo run --release -p mini-bench-simulation [SEEDS]`
+//! `taskset -c 1 cargo run --profile bench -p mini-bench-simulation [SEEDS]`
 
 mod bare;
 

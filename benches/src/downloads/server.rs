@@ -93,7 +93,17 @@ fn build_example() -> Result<PathBuf, String> {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     command
-        .args(["build", "--quiet", "--release", "-p", "mini-examples", "--example", "http", "--target-dir"])
+        .args([
+            "build",
+            "--quiet",
+            "--profile",
+            "bench",
+            "-p",
+            "mini-more-examples",
+            "--example",
+            "http",
+            "--target-dir",
+        ])
         .arg(target);
     let status = command.current_dir(env!("CARGO_MANIFEST_DIR")).status();
     match status.map_err(|error| format!("cargo cannot be run: {error}"))?.success() {
