@@ -118,7 +118,7 @@ impl Runtime {
 
     /// Runs `future` to its end on the calling thread. Several threads may call this at once.
     ///
-    /// The worker threads of a multi-threaded runtime run its tasks meanwhile, and afterwards. The calling thread runs
+    /// The tasks of a multi-threaded runtime run on its worker threads, also after the call. The calling thread runs
     /// `future` and the tasks that [`spawn_local`](crate::spawn_local) makes there, which end with the call. So no
     /// other task can delay `future`.
     ///

@@ -12,8 +12,8 @@ use std::thread;
 use mini::task::{Builder, Id, JoinHandle, id, try_id, yield_now};
 use mini::time::Duration;
 use mini_tests::{
-    Counts, LIMIT, OnDrop, Token, counted, multi_thread, never, on_current_thread, on_each_flavour, on_single_workers,
-    oneshot, poll_with, until, within,
+    Counts, LIMIT, OnDrop, Token, counted, multi_thread, never, on_current_thread, on_each_flavour, oneshot, poll_with,
+    until, within,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -17,7 +17,7 @@
 //!
 //! The page also shows data that a runtime keeps only on request: [warnings](mini::runtime::Builder::warnings),
 //! [histograms](mini::runtime::Builder::histograms), and the trace of the
-//! [flight recorder](mini::runtime::Builder::flight_recorder). Where one of them is off, the page names the setting.
+//! [flight recorder](mini::runtime::Builder::flight_recorder). If one of them is off, the page names the setting.
 //! One client at a time may download the trace, as it takes much [memory](mini::runtime::Handle::snapshot).
 //!
 //! The page has a link to its content as JSON, which `curl http://127.0.0.1:7669/json` prints too. Lines of code are
