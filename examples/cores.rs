@@ -17,8 +17,8 @@ use std::time::{Duration, Instant};
 
 use async_channel::Receiver;
 use futures_lite::future::or;
-use mini::net::{TcpListener, TcpStream, next_connection};
-use mini::runtime::Builder;
+use mini::net::{TcpListener, TcpSocket, TcpStream, next_connection};
+use mini::runtime::{Builder, PerCore};
 use mini::task::JoinSet;
 use mini_examples::{bad_usage, number_option, refuse_more, run_with_args};
 
@@ -40,7 +40,7 @@ fn run(mut args: Vec<String>) -> io::Result<()> {
     refuse_more(&args, USAGE)?;
 
     let cores = Builder::new_per_core().worker_threads(count as usize).pin_cores(true).build()?;
-    let listeners = mini::block_on(listen(cores.num_workers()))?;
+    let listeners = listen(&cores)?;
     let address = listeners[0].local_addr()?;
     println!("{count} cores listen on {address}: {connections} connections send {messages} messages each");
 
@@ -67,14 +67,18 @@ fn run(mut args: Vec<String>) -> io::Result<()> {
     Ok(())
 }
 
-/// This many listeners on one port. None belongs to an event loop before it first waits there.
-async fn listen(count: usize) -> io::Result<Vec<TcpListener>> {
-    let mut listeners = vec![TcpListener::bind_reuse_port("127.0.0.1:0").await?];
-    let address = listeners[0].local_addr()?;
-    for _ in 1..count {
-        listeners.push(TcpListener::bind_reuse_port(address).await?);
-    }
-    Ok(listeners)
+/// A listener for each core, which belongs to its event loop; all on one port.
+fn listen(cores: &PerCore) -> io::Result<Vec<TcpListener>> {
+    let mut address = SocketAddr::from(([127, 0, 0, 1], 0));
+    let bind = |index| {
+        let _inside = cores.handle(index).enter();
+        let socket = TcpSocket::new_v4()?;
+        socket.set_reuseport(true)?;
+        socket.bind(address)?;
+        address = socket.local_addr()?;
+        socket.listen(1024)
+    };
+    (0..cores.num_workers()).map(bind).collect()
 }
 
 /// What one core has done. Only its own tasks use it.

@@ -43,7 +43,7 @@ fn run(mut args: Vec<String>) -> io::Result<()> {
 
     // Work for the runtime: a server, its client, a clock. Tasks are spawned from outside; they run in the host's
     // turns.
-    let listener = mini::block_on(TcpListener::bind("127.0.0.1:0"))?;
+    let listener = host.runtime.block_on(TcpListener::bind("127.0.0.1:0"))?;
     let address = listener.local_addr()?;
     let server = host.runtime.spawn(async move { echo(listener.accept().await?.0).await });
     let client = host.runtime.spawn(talk(address, messages));

@@ -13,7 +13,7 @@
 //! ```
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener as StdListener};
 use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -75,11 +75,11 @@ fn run(mut args: Vec<String>) -> io::Result<()> {
 
 /// A server on a thread of its own, and its clients on this one.
 fn measure(is_patient: bool, load: u32) -> io::Result<Answers> {
-    let listener = mini::block_on(TcpListener::bind("127.0.0.1:0"))?;
+    let listener = StdListener::bind("127.0.0.1:0")?;
     let address = listener.local_addr()?;
     let (running, over) = async_channel::bounded::<()>(1);
     let server = thread::spawn(move || {
-        mini::block_on(or(serve(&listener, is_patient), async {
+        mini::block_on(or(serve(listener, is_patient), async {
             let _closed = over.recv().await;
             Ok(())
         }))
@@ -91,12 +91,13 @@ fn measure(is_patient: bool, load: u32) -> io::Result<Answers> {
 }
 
 /// Accepts for ever: at once, or only when every connection has been served.
-async fn serve(listener: &TcpListener, is_patient: bool) -> io::Result<()> {
+async fn serve(listener: StdListener, is_patient: bool) -> io::Result<()> {
+    let listener = TcpListener::from_std(listener)?;
     loop {
         if is_patient {
             idle().await;
         }
-        let (stream, _) = next_connection(listener).await?;
+        let (stream, _) = next_connection(&listener).await?;
         drop(mini::spawn_local(answer(stream)));
     }
 }

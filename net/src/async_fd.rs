@@ -57,8 +57,8 @@ macro_rules! site {
 impl<T: AsFd> AsyncFd<T> {
     /// Takes over `io`, to wait until it can be read or written.
     ///
-    /// Inside a runtime, `io` is registered at once; elsewhere, when it first has to wait. It stays with that runtime,
-    /// and moves to another one only after its own has shut down.
+    /// Inside a runtime, `io` is registered at once; elsewhere, when it first has to wait. It belongs to that runtime:
+    /// any thread may wait for it, until the runtime shuts down. From then on waits fail.
     ///
     /// # Examples
     ///

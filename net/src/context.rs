@@ -1,6 +1,6 @@
 //! The runtime that this thread works for: its reactor, its pool of threads that may block, and its clock.
 //!
-//! The runtime sets it ([`enter`]); the leaf futures of this crate read it, once for each registration.
+//! The runtime sets it ([`enter`]); the sockets and leaf futures of this crate read it, once for each socket.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -56,7 +56,7 @@ thread_local! {
 /// let blocking: Blocking = Arc::new(|job| drop(std::thread::spawn(job)));
 /// let delay: Delay = |_, _| Box::pin(std::future::ready(())); // a runtime has a better one
 /// let guard = enter(&reactor, &blocking, delay);
-/// // Sockets that have to wait in here register with `reactor`.
+/// // Sockets that are made or first have to wait in here register with `reactor`.
 /// drop(guard);
 /// # Ok::<(), std::io::Error>(())
 /// ```

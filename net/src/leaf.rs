@@ -200,9 +200,9 @@ impl<'a, P: Place> Waiting<'a, P> {
 impl<T: AsFd> Waiting<'_, Source<T>> {
     /// # Panics
     ///
-    /// Panics outside a mini runtime, unless the source has joined one.
+    /// Panics outside a mini runtime, unless the source belongs to one.
     fn need_runtime(&self) {
-        if self.place.slot().is_none() {
+        if !self.place.has_runtime() {
             self.wait.need_runtime();
         }
     }
@@ -232,7 +232,7 @@ impl<'a, C, T: AsFd> Op<'a, C, T> {
         Op { waiting: Waiting::of(source, wait), call }
     }
 
-    /// Panics with a message that names the call, if this thread runs no mini runtime and the fd has not joined one.
+    /// Panics with a message that names the call, if this thread runs no mini runtime and the fd belongs to none.
     pub(crate) fn need_runtime(&self) {
         self.waiting.need_runtime();
     }

@@ -1,7 +1,7 @@
 //! `Reactor`: turns the kernel's reports into readiness and wake-ups, and runs nothing itself.
 //!
 //! Called by the driver of a runtime (`turn`, `notify`, `shutdown`), by `source` (`register`), and by `registration`,
-//! which is an fd's entry and may move from one reactor to another. One turn is one wait:
+//! which is an fd's entry. One turn is one wait:
 //!
 //! 1. `Poller::wait` blocks, with no lock held.
 //! 2. `Table::deliver` sets the readiness of each slot and moves out its wakers, under the table's lock, which threads
@@ -31,7 +31,6 @@ use mini_context::contain;
 use crate::primitives::atomic::{AtomicUsize, Ordering::Acquire, Ordering::Release};
 use crate::primitives::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use crate::ready::Ready;
-use crate::slot::Slot;
 use crate::sys::{self, Custody, Poller, Token, fork::Process};
 
 mod blocks;
@@ -77,10 +76,6 @@ struct Shared {
     /// The length of the table, written under its lock: drivers ask for it before every turn.
     registered: AtomicUsize,
 }
-
-/// The permanent readiness of an fd that was just added: the poller will not report it.
-#[must_use = "nobody else tells it to the slot"]
-struct Known(Ready);
 
 impl Reactor {
     /// Opens a new epoll or kqueue instance.
@@ -192,9 +187,6 @@ impl Reactor {
 
     /// Ends every wait on this reactor: waiters are woken and get an error, and so do later waits.
     ///
-    /// On a thread that has entered another reactor that is still up, there is no error: sockets waited for there move
-    /// to it.
-    ///
     /// Operations that need not wait still work, as do `turn` and `notify`.
     ///
     /// # Examples
@@ -218,36 +210,29 @@ impl Reactor {
         self.0.process.is_current()
     }
 
-    /// Returns `true` if the runtime has shut down, or is that of another process.
-    pub(crate) fn is_shut_down(&self) -> bool {
-        !self.is_own() || self.table().is_shut()
+    /// Returns an error if the runtime has shut down, or is that of another process.
+    pub(crate) fn check(&self) -> io::Result<()> {
+        if self.is_own() { self.table().check() } else { Err(left_in_parent_error()) }
     }
 
     /// Returns `true` if the two are handles to the same one.
+    #[cfg(test)]
     pub(crate) fn is(&self, other: &Reactor) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
     /// Adds `fd`, which starts out as `ready` until the kernel reports more.
     pub(crate) fn register(&self, fd: BorrowedFd<'_>, custody: Custody, ready: Ready) -> io::Result<Registration> {
-        let (token, lease) = self.enter(|table| table.insert(ready))?;
-        self.add(fd, custody, token, Self::vacate)?.tell(lease.slot());
-        Ok(Registration::new(self.clone(), lease, token, fd.as_raw_fd(), custody))
-    }
-
-    /// Adds `fd`, whose slot is in the memory of another reactor.
-    fn receive(&self, fd: BorrowedFd<'_>, custody: Custody, lease: Lease) -> io::Result<(Token, Known)> {
-        let token = self.enter(|table| table.insert_guest(lease))?;
-        Ok((token, self.add(fd, custody, token, Self::forget)?))
-    }
-
-    /// From now on the kernel reports on `fd`, first what it is ready for now. If the kernel refuses, calls `undo` with
-    /// the token.
-    fn add(&self, fd: BorrowedFd<'_>, custody: Custody, token: Token, undo: fn(&Self, Token)) -> io::Result<Known> {
-        self.0.poller.add(fd, token, custody).map(Known).map_err(|error| {
-            undo(self, token);
+        let (token, lease) = self.enter(ready)?;
+        let permanent = self.0.poller.add(fd, token, custody).map_err(|error| {
+            self.vacate(token);
             explain(error)
-        })
+        })?;
+        if !permanent.is_empty() {
+            // The poller will not report it. There is no waiter yet.
+            lease.slot().set(permanent, &mut Vec::new());
+        }
+        Ok(Registration::new(self.clone(), lease, token, fd.as_raw_fd(), custody))
     }
 
     /// The socket leaves the reactor.
@@ -255,24 +240,6 @@ impl Reactor {
         if self.is_own() {
             self.0.poller.remove(fd, token, custody);
             self.vacate(token);
-        }
-    }
-
-    /// The socket is at another reactor now.
-    fn release(&self, fd: RawFd, custody: Custody, token: Token) {
-        if self.is_own() {
-            self.0.poller.remove(fd, token, custody);
-            self.forget(token);
-        }
-    }
-
-    /// Clears the shutdown mark of another reactor from a slot that is here now.
-    fn revive(&self, slot: &Slot) {
-        if self.is_own() && slot.seen().ready().is_shut_down() {
-            let table = self.table();
-            if !table.is_shut() {
-                slot.revive();
-            }
         }
     }
 
@@ -299,12 +266,14 @@ impl Reactor {
         self.0.table.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Inserts a slot. If it is the first, wakes `on_use`.
-    fn enter<R>(&self, insert: impl FnOnce(&mut Table) -> io::Result<R>) -> io::Result<R> {
-        self.0.process.check("waiting for a socket");
+    /// Takes a place in the table. If it is the first, wakes `on_use`.
+    fn enter(&self, ready: Ready) -> io::Result<(Token, Lease)> {
+        if !self.is_own() {
+            return Err(left_in_parent_error());
+        }
         let mut table = self.table_mut();
         let is_first = table.len() == 0;
-        let entered = insert(&mut table)?;
+        let entered = table.insert(ready)?;
         self.note_len(&table);
         drop(table);
         if is_first && let Some(waker) = self.0.on_use.get() {
@@ -328,23 +297,6 @@ impl Reactor {
         };
         // Wakers run user code: not under the lock.
         drop(left);
-    }
-
-    fn forget(&self, token: Token) {
-        let mut table = self.table_mut();
-        table.leave(token);
-        self.note_len(&table);
-    }
-}
-
-impl Known {
-    /// Wakes the waiters for this readiness. The caller holds no lock.
-    fn tell(self, slot: &Slot) {
-        if !self.0.is_empty() {
-            let mut woken = Vec::new();
-            slot.set(self.0, &mut woken);
-            wake_all(&mut woken);
-        }
     }
 }
 

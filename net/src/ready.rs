@@ -55,7 +55,7 @@ impl Ready {
     /// All of the above.
     pub const ALL: Ready = Ready(63);
 
-    /// The reactor will not report any more. Stays until the fd has moved to another one; never shown to the user.
+    /// The reactor will not report any more. Permanent; never shown to the user.
     pub(crate) const SHUTDOWN: Ready = Ready(64);
     /// As [`READ_CLOSED`](Self::READ_CLOSED), for those that read: one that has looked for out-of-band data, and found
     /// none, need not look again. Shown to the user as that.

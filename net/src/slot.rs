@@ -1,8 +1,7 @@
 //! `Slot`: the readiness of one fd, and its waiters. No edge is lost, no waiter is forgotten.
 //!
-//! Called by `reactor` (`set`, from the driver; `reset` and `clear_out`, from its table; `revive`, after a move), by
-//! `registration` (`abandon`), and by `source` and `stdio` (the rest, from tasks and from the threads of the standard
-//! streams).
+//! Called by `reactor` (`set`, from the driver; `reset` and `clear_out`, from its table), by `registration`
+//! (`abandon`), and by `source` and `stdio` (the rest, from tasks and from the threads of the standard streams).
 //!
 //! # Why no wake-up is lost
 //!
@@ -96,17 +95,11 @@ impl Slot {
     }
 
     /// In a child of fork(2): marks the slot as `ready`, which ends all its waits. Its waiters are tasks of the parent:
-    /// their wakers are neither called nor dropped. Their keys name no waiter afterwards, as numbers and generations go
-    /// on.
+    /// their wakers are neither called nor dropped.
     pub(crate) fn abandon(&self, ready: Ready) {
         let mut parents = Vec::new();
         self.set(ready, &mut parents);
         mem::forget(parents);
-    }
-
-    /// Lets waits continue: the slot has left the reactor that has shut down.
-    pub(crate) fn revive(&self) {
-        self.word.revive();
     }
 
     /// Ready once the wait for `interest` is over, at once if it is already.

@@ -82,8 +82,15 @@ macro_rules! socket {
         /// Methods take `&self`, so several tasks may use one socket at the same time, in an `Arc` or by reference.
         /// Dropping the socket closes it.
         ///
-        /// A socket joins a runtime when it first has to wait. When that runtime shuts down, tasks that wait for the
-        /// socket get an error, except in another runtime that is still up: there the wait continues.
+        /// # Runtime
+        ///
+        /// A socket belongs to the runtime in which it is made, or else to the one in which it first has to wait. An
+        /// accepted connection belongs to the runtime that polls the accept. A socket may be used on any thread and in
+        /// any runtime, as long as its own runtime is served: a `current_thread` runtime needs a thread in `block_on`.
+        ///
+        /// When its runtime shuts down, every wait for the socket ends with an error, and later waits fail at once.
+        /// Calls that need not wait still work. To move a socket to another runtime, call `into_std`, and `from_std`
+        /// there.
         ///
         /// # Polling
         ///

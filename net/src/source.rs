@@ -5,7 +5,10 @@
 //! The loop tries the operation first. If the kernel returns `WouldBlock`, the fd is registered, once and for both
 //! directions. From then on the word of its slot shows when trying is worth a system call. In the steady state of an
 //! echo server that is one recv, one send, and a share of one wait: a short read reports as much as the `WouldBlock`
-//! that it saves. A registration whose runtime has ended moves to the one that waits; see `reactor/registration.rs`.
+//! that it saves.
+//!
+//! An fd belongs to one runtime: the one that is entered when the `Source` is made, or else when the fd is registered.
+//! Any thread may wait for it, and the reactor of that runtime reports. After the end of that runtime waits fail.
 //!
 //! # When readiness goes
 //!
@@ -19,7 +22,7 @@
 //! # Rejected
 //!
 //! - Wait, operate, clear on `WouldBlock` without a tick: loses the edge that lands between the last two.
-//! - Registering when the socket is made: two system calls for a socket that never waits, and no choice of the runtime.
+//! - Registering when the socket is made: two system calls for a socket that never waits.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd, RawFd};
@@ -31,7 +34,7 @@ use std::task::{Context, Poll, ready};
 use mini_context::{IoKind, Note, Reason, forget_wait, leave_note};
 
 use crate::context;
-use crate::reactor::{Registration, left_in_parent_error, shut_down_error};
+use crate::reactor::{Reactor, Registration};
 use crate::ready::{Interest, Ready};
 use crate::slot::{Key, Seen, Slot};
 use crate::sys::{self, Closer, Custody, fork::Process};
@@ -43,6 +46,8 @@ pub(crate) use channel::Channel;
 
 #[derive(Debug)]
 pub struct Source<T: AsFd = OwnedFd> {
+    /// That of the runtime in which it was made.
+    reactor: Option<Reactor>,
     /// Before `io`, so that the fd is still open when the registration is removed.
     registration: OnceLock<Registration>,
     /// True after a shutdown for writing. Locked for that, and while registering, so that two tasks do it once.
@@ -175,7 +180,8 @@ impl Left {
 impl<T: AsFd> Source<T> {
     pub(crate) fn new(io: T, rule: Rule) -> Source<T> {
         let closer = Closer::new(io.as_fd(), rule.custody());
-        Source { registration: OnceLock::new(), has_ended: Mutex::default(), closer, rule, io }
+        let (reactor, registration) = (context::reactor(), OnceLock::new());
+        Source { reactor, registration, has_ended: Mutex::default(), closer, rule, io }
     }
 
     pub(crate) fn io(&self) -> &T {
@@ -235,7 +241,7 @@ impl<T: AsFd> Source<T> {
         cx: &mut Context<'_>,
         wait: &Wait,
         interest: Interest,
-        mut key: Option<&mut Key>,
+        key: Option<&mut Key>,
     ) -> Poll<io::Result<Seen>> {
         ready!(mini_context::check_budget(cx, self.leaf(interest)));
         let known = match self.register(wait, Ready::EMPTY) {
@@ -245,17 +251,9 @@ impl<T: AsFd> Source<T> {
                 return Poll::Ready(Err(e));
             }
         };
-        let result = loop {
-            let seen = ready!(self.poll_wait(known, cx, wait, interest, key.as_deref_mut()));
-            if seen.ready().intersects(interest.mask()) {
-                break Ok(seen);
-            }
-            if let Err(e) = self.leave_shut_down() {
-                break Err(e);
-            }
-        };
+        let seen = ready!(self.poll_wait(known, cx, wait, interest, key));
         mini_context::spend_call();
-        Poll::Ready(result)
+        Poll::Ready(if seen.ready().intersects(interest.mask()) { Ok(seen) } else { Err(known.end_error()) })
     }
 
     /// Runs `op` once, whatever the readiness, and learns from it.
@@ -279,7 +277,7 @@ impl<T: AsFd> Source<T> {
 
     /// Registers now if there is a runtime, so that an fd that can't be polled is refused early.
     pub(crate) fn register_early(&self) -> io::Result<()> {
-        if let Some(reactor) = context::reactor() {
+        if let Some(reactor) = &self.reactor {
             let registration = reactor.register(self.io.as_fd(), self.custody(), Ready::EMPTY)?;
             self.registration.get_or_init(|| registration);
         }
@@ -311,9 +309,14 @@ impl<T: AsFd> Source<T> {
         self.registration.get().map(Registration::slot)
     }
 
-    #[cfg(test)]
-    pub(crate) fn registration(&self) -> Option<&Registration> {
-        self.registration.get()
+    /// Returns an error if it belongs to a runtime that has ended.
+    pub(crate) fn check_runtime(&self) -> io::Result<()> {
+        self.reactor.as_ref().map_or(Ok(()), Reactor::check)
+    }
+
+    /// Returns `true` if it belongs to a runtime.
+    pub(crate) fn has_runtime(&self) -> bool {
+        self.reactor.is_some() || self.registration.get().is_some()
     }
 
     fn custody(&self) -> Custody {
@@ -411,8 +414,8 @@ impl<T: AsFd> Source<T> {
 
     /// After `WouldBlock`: registers if that is still to be done, and takes the readiness back.
     fn wait_is_needed(&self, wait: &Wait, seen: Seen, interest: Interest) -> io::Result<()> {
-        if seen.ready().is_shut_down() {
-            return self.leave_shut_down();
+        if let Some(known) = self.registration.get().filter(|_| seen.ready().is_shut_down()) {
+            return Err(known.end_error());
         }
         // The other direction has not been tried: the better guess is that it would work, which costs one try at most.
         // For this direction there is no guess: the kernel reports as soon as the fd is registered, perhaps on another
@@ -426,7 +429,8 @@ impl<T: AsFd> Source<T> {
         if let Some(known) = self.registration.get() {
             return Ok(known);
         }
-        let reactor = context::reactor().unwrap_or_else(|| wait.panic_without_runtime());
+        let here = || context::reactor().unwrap_or_else(|| wait.panic_without_runtime());
+        let reactor = self.reactor.clone().unwrap_or_else(here);
         let fd = self.io.as_fd();
         let _alone = self.alone();
         if let Some(known) = self.registration.get() {
@@ -453,26 +457,12 @@ impl<T: AsFd> Source<T> {
         let mut polled = known.slot().poll_ready(cx, interest, key.as_deref_mut());
         if polled.is_pending() && Process::has_parent() {
             known.leave_parent();
-            // Also if another thread has just called `leave_parent`, which has put this waker out with the parent's.
+            // Even if another thread has just called `leave_parent`, which has put this waker out with the parent's.
             polled = known.slot().poll_ready(cx, interest, key);
         }
         if polled.is_pending() {
             wait.leave_note(known.fd());
         }
         polled
-    }
-
-    /// The wait at the fd's reactor is over; it may continue at the reactor of this thread.
-    #[cold]
-    fn leave_shut_down(&self) -> io::Result<()> {
-        let Some(known) = self.registration.get() else { return Ok(()) };
-        if let Some(here) = context::reactor() {
-            known.move_to(here, self.io.as_fd())?;
-        }
-        match known.slot().seen().ready().is_shut_down() {
-            true if known.is_left_in_parent() => Err(left_in_parent_error()),
-            true => Err(shut_down_error()),
-            false => Ok(()),
-        }
     }
 }

@@ -55,10 +55,10 @@ pub use phases::Phases;
 /// # Shutdown
 ///
 /// Dropping a runtime cancels every task: each future is dropped on a worker, and its join handle returns a cancelled
-/// [`JoinError`](crate::task::JoinError). Sockets that outlive the runtime return errors. Timers that outlive it panic
-/// when they are polled, except in another runtime, where they continue. The drop waits for workers in a long poll and
-/// for blocking jobs, for at most the [grace](Builder::shutdown_grace); then it leaves them behind and names them on
-/// stderr. Inside one of the runtime's own tasks or blocking jobs, the drop starts all this and does not wait.
+/// [`JoinError`](crate::task::JoinError). Waits for the runtime's sockets fail from then on. Timers that outlive it
+/// panic when they are polled, except in another runtime, where they continue. The drop waits for workers in a long
+/// poll and for blocking jobs, for at most the [grace](Builder::shutdown_grace); then it leaves them behind and names
+/// them on stderr. Inside one of the runtime's own tasks or blocking jobs, the drop starts all this and does not wait.
 ///
 /// Blocking jobs that were spawned before the shutdown began run within the grace, even jobs that still wait for a
 /// thread. Jobs that have not begun when the grace is over are cancelled, and named on stderr. With a grace of zero,
@@ -72,16 +72,16 @@ pub use phases::Phases;
 ///
 /// A child of fork(2) has the memory of a runtime but none of its threads, and shares its epoll instance: events that
 /// the child waited for there would be missing in the parent. So a runtime that was made before the fork does not work
-/// in the child. `block_on`, `spawn`, `spawn_blocking`, `enter` and `turn` panic, and so does a wait for a socket
-/// inside the runtime. If a task or `block_on` has forked, tasks that it spawns in the child never run. Dropping the
-/// runtime in the child does nothing: its tasks are leaked, as their destructors would act for the parent, and their
-/// sockets stay open until the child ends or runs another program. A child that returns from a task in which it was
-/// forked panics in `block_on`, and is aborted on a thread of the runtime.
+/// in the child. `block_on`, `spawn`, `spawn_blocking`, `enter` and `turn` panic, and waits for the runtime's sockets
+/// fail. If a task or `block_on` has forked, tasks that it spawns in the child never run. Dropping the runtime in the
+/// child does nothing: its tasks are leaked, as their destructors would act for the parent, and their sockets stay open
+/// until the child ends or runs another program. A child that returns from a task in which it was forked panics in
+/// `block_on`, and is aborted on a thread of the runtime.
 ///
-/// A new runtime works in a child, even inside the task that has forked it. Sockets of the parent's runtime work in the
-/// new runtime, and the parent's are not affected. Listeners to signals ([`mini::signal`](crate::signal)) from before
-/// the fork hear what is sent to the parent, and are refused in the child. Sleeps and other timers that have waited in
-/// the parent's runtime never end in the child.
+/// A new runtime works in a child, even inside the task that has forked it. To use a socket of the parent's runtime in
+/// the new one, make one from a duplicate of its descriptor, with `as_fd` and `from_std`; the parent is not affected.
+/// Listeners to signals ([`mini::signal`](crate::signal)) from before the fork hear what is sent to the parent, and are
+/// refused in the child. Sleeps and other timers that have waited in the parent's runtime never end in the child.
 ///
 /// A lock that another thread held at the moment of the fork stays locked in the child, such as that of an allocator or
 /// a mutex of the program (see fork(2)). Fork while the threads of a runtime are idle, or before the runtime is built.

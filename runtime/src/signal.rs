@@ -20,9 +20,9 @@
 // # Who dispatches
 //
 // No thread. Each listener has a pair of connected sockets of its own. The signal's handler writes a byte into one end,
-// and the reactor of the runtime that waits for the other end wakes the listener's task. So listeners do not know each
-// other, there may be any number of runtimes, and a runtime that stands still holds up only its own listeners. What the
-// handler may do, and why no signal is lost, is in `signal/mailbox.rs`.
+// and the reactor of the listener's runtime, which watches the other end, wakes the listener's task. So listeners do
+// not know each other, there may be any number of runtimes, and a runtime that stands still holds up only its own
+// listeners. What the handler may do, and why no signal is lost, is in `signal/mailbox.rs`.
 //
 // # Rejected
 //
@@ -30,8 +30,8 @@
 //   on, and with the last runtime the reader ends.
 // - signalfd(2): the signal has to be blocked in every thread, those of other libraries too, and stays blocked in
 //   children.
-// - A listener that serves in a child of fork(2), as a socket does: its pair of sockets would have to be exchanged for
-//   one that the child does not share with its parent. It is refused, as the parent's runtime is.
+// - A listener that serves in a child of fork(2): its pair of sockets would have to be exchanged for one that the child
+//   does not share with its parent. It is refused, as the parent's runtime is.
 
 use std::fmt;
 use std::io;

@@ -39,6 +39,8 @@ struct Line {
 
 /// `lines[0]` leads from `ends[0]` to `ends[1]`.
 struct Pair {
+    /// The one that its ends belong to.
+    reactor: usize,
     ends: [Option<Rc<End>>; 2],
     lines: [Line; 2],
 }
@@ -72,6 +74,8 @@ struct Model {
     events: Events,
     pairs: [Option<Pair>; PAIRS],
     waits: Vec<Wait>,
+    /// The reactor that has shut down.
+    ending: Option<usize>,
     /// The reactors have told all there is.
     is_settled: bool,
     written: u8,
@@ -89,6 +93,7 @@ pub fn run(choices: &mut Choices) {
         events: Events::with_capacity(3),
         pairs: [const { None }; PAIRS],
         waits: Vec::new(),
+        ending: None,
         is_settled: true,
         written: 0,
     };
@@ -104,7 +109,7 @@ impl Model {
         let _entered = enter(&self.reactors[reactor], &self.blocking, NO_DELAY);
         let (pair, end) = (choices.below(PAIRS as u64) as usize, choices.below(2) as usize);
         if self.pairs[pair].is_none() {
-            self.pairs[pair] = Some(open(choices));
+            self.pairs[pair] = Some(open(choices, reactor));
             self.is_settled = false;
         }
         match choices.below(32) {
@@ -121,7 +126,7 @@ impl Model {
             28 => self.fill_or_drain(choices, pair, end),
             29 => self.shut(pair, end),
             30 => self.close(choices, pair, end),
-            _ if choices.one_in(4) => self.end_reactor(choices, 1 - reactor),
+            _ if choices.one_in(4) => self.end_reactor(1 - reactor),
             _ => self.settle(),
         }
     }
@@ -248,7 +253,10 @@ impl Model {
             Poll::Ready(Ok(Got::Data(data))) => line.take(&data, usize::MAX),
             Poll::Ready(Ok(Got::Wrote(data))) => line.queue.extend(data),
             Poll::Ready(Ok(Got::Ready)) => {}
-            Poll::Ready(Err(e)) => assert!(line.is_ended || line.is_deaf || peer_is_gone, "{:?}: {e}", wait.kind),
+            Poll::Ready(Err(e)) => {
+                let is_refused = line.is_ended || line.is_deaf || peer_is_gone;
+                assert!(is_refused || Some(it.reactor) == self.ending && is_shut_down(&e), "{:?}: {e}", wait.kind);
+            }
         }
         if !matches!(wait.kind, Kind::Readable | Kind::Writable | Kind::KeylessRead | Kind::KeylessWrite) {
             self.is_settled = false;
@@ -322,17 +330,24 @@ impl Model {
         }
     }
 
-    /// A runtime ends; its sockets go on in others, once they are polled there.
-    fn end_reactor(&mut self, choices: &mut Choices, reactor: usize) {
+    /// A runtime ends, and all waits for its sockets end with it. Then the sockets are dropped.
+    fn end_reactor(&mut self, reactor: usize) {
         self.reactors[reactor].shutdown();
-        let fresh = Reactor::new().expect("a reactor");
-        let old = std::mem::replace(&mut self.reactors[reactor], fresh);
-        self.is_settled = false;
-        if choices.one_in(2) {
-            // All that wait are polled at once, as tasks that were woken are.
-            (0..self.waits.len()).rev().for_each(|at| self.poll_at(at));
+        self.ending = Some(reactor);
+        let is_its = |it: &Option<Pair>| it.as_ref().is_some_and(|pair| pair.reactor == reactor);
+        for at in (0..self.waits.len()).rev() {
+            let Wait { pair, kind, is_pending, ref task, .. } = self.waits[at];
+            if is_its(&self.pairs[pair]) {
+                assert!(!is_pending || task.0.load(Relaxed) > 0, "{kind:?} was not woken at the end");
+                self.poll_at(at);
+            }
         }
-        drop(old);
+        assert!(!self.waits.iter().any(|wait| is_its(&self.pairs[wait.pair])), "a wait goes on");
+        self.pairs.iter_mut().filter(|pair| is_its(pair)).for_each(|pair| *pair = None);
+        self.ending = None;
+        assert_eq!(self.reactors[reactor].registrations(), 0);
+        self.reactors[reactor] = Reactor::new().expect("a reactor");
+        self.is_settled = false;
     }
 
     fn end(mut self) {
@@ -384,7 +399,12 @@ impl Line {
     }
 }
 
-fn open(choices: &mut Choices) -> Pair {
+fn is_shut_down(error: &io::Error) -> bool {
+    error.to_string().contains("has shut down")
+}
+
+/// A pair of the reactor that is entered.
+fn open(choices: &mut Choices, reactor: usize) -> Pair {
     let ends = match choices.below(4) {
         0 | 1 => {
             let (a, b) = UnixStream::pair().expect("a pair");
@@ -406,5 +426,5 @@ fn open(choices: &mut Choices) -> Pair {
             }
         }
     };
-    Pair { ends: ends.map(|end| Some(Rc::new(end))), lines: Default::default() }
+    Pair { reactor, ends: ends.map(|end| Some(Rc::new(end))), lines: Default::default() }
 }

@@ -4,10 +4,12 @@
 
 #![allow(unsafe_code)]
 
+use std::fmt::Debug;
 use std::fs;
 use std::future::{pending, poll_fn};
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream as StdStream;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{TcpListener as StdListener, TcpStream as StdStream};
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::panic::{self, AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc;
@@ -22,7 +24,7 @@ use mini::signal::termination;
 use mini::signal::unix::{SignalKind, signal};
 use mini::task::{idle, yield_now};
 use mini::time::{Duration, sleep};
-use mini_tests::{Counts, LIMIT, caught, in_child, multi_thread, poll_with, spin_until};
+use mini_tests::{Counts, LIMIT, block_on_elsewhere, caught, in_child, multi_thread, poll_with, spin_until};
 use rustix::process::{
     Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, kill_process_group, setpgid, waitpid,
 };
@@ -213,7 +215,7 @@ fn the_parents_runtime_refuses_to_serve_in_a_child() {
                 refused(&|| drop(handle.spawn_blocking(|| ())));
                 refused(&|| drop(mini::spawn_blocking(|| ())));
                 let (here, _there) = UnixStream::pair().unwrap();
-                refused(&|| assert!(poll_with(&mut here.read(&mut [0]), &Counts::new()).is_pending()));
+                is_left_in_parent(block_on_elsewhere(here.read(&mut [0])));
                 if !is_multi_thread {
                     refused(&|| assert_eq!(runtime.turn(Duration::ZERO).polls(), 0));
                     refused(&|| assert_eq!(runtime.next_deadline(), None));
@@ -269,27 +271,52 @@ fn dropping_a_socket_in_a_child_leaves_it_to_the_parent() {
     });
 }
 
+fn is_left_in_parent<T: Debug>(result: io::Result<T>) {
+    let error = result.unwrap_err();
+    assert!(error.to_string().contains("built before fork(2)"), "{error}");
+}
+
 #[test]
-fn sockets_of_the_parent_serve_in_the_childs_runtime() {
-    let _ = in_child("sockets_of_the_parent_serve_in_the_childs_runtime", || {
+fn sockets_of_the_parents_runtime_do_not_wait_in_a_child() {
+    let _ = in_child("sockets_of_the_parents_runtime_do_not_wait_in_a_child", || {
         let runtime = multi_thread(2).build().unwrap();
-        let listener = runtime.block_on(async {
-            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-            assert!(poll_with(&mut listener.accept(), &Counts::new()).is_pending(), "it is registered");
-            listener
-        });
+        let listeners = [(); 2].map(|()| runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap());
+        let [registered, fresh] = &listeners;
+        assert!(poll_with(&mut registered.accept(), &Counts::new()).is_pending(), "it is registered");
         in_forked(|| {
-            for builder in [Builder::new_current_thread(), multi_thread(2)] {
-                serve_one(&builder.build().unwrap(), &listener);
+            let builders = [Builder::new_current_thread(), multi_thread(2)];
+            for runtime in builders.map(|builder| builder.build().unwrap()) {
+                for listener in &listeners {
+                    is_left_in_parent(runtime.block_on(listener.accept()));
+                    is_left_in_parent(runtime.block_on(listener.accept()));
+                }
             }
-            accept_two_at_once(&listener);
+            listeners.iter().for_each(|listener| is_left_in_parent(block_on_elsewhere(listener.accept())));
         });
+        for listener in [registered, fresh] {
+            serve_one(&runtime, listener);
+        }
+    });
+}
+
+#[test]
+fn a_socket_is_taken_along_into_the_childs_runtime() {
+    let _ = in_child("a_socket_is_taken_along_into_the_childs_runtime", || {
+        let runtime = multi_thread(2).build().unwrap();
+        let outside = StdListener::bind("127.0.0.1:0").unwrap();
+        let outside = TcpListener::from_std(outside).unwrap(); // belongs to none
+        let inside = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
+        assert!(poll_with(&mut inside.accept(), &Counts::new()).is_pending(), "it is registered");
         in_forked(|| {
-            // Outside of a runtime that could take the listener over.
-            let error = mini_tests::block_on_elsewhere(listener.accept()).unwrap_err();
-            assert!(error.to_string().contains("built before fork(2)"), "{error}");
+            let copy = inside.as_fd().try_clone_to_owned().unwrap();
+            let copy = TcpListener::from_std(copy.into()).unwrap();
+            let runtime = multi_thread(2).build().unwrap();
+            serve_one(&runtime, &copy);
+            serve_one(&runtime, &outside);
+            accept_two_at_once(&runtime, &outside);
         });
-        serve_one(&runtime, &listener);
+        serve_one(&runtime, &inside);
+        serve_one(&runtime, &outside);
     });
 }
 
@@ -309,9 +336,8 @@ fn serve_one(runtime: &Runtime, listener: &TcpListener) {
     });
 }
 
-fn accept_two_at_once(listener: &TcpListener) {
+fn accept_two_at_once(runtime: &Runtime, listener: &TcpListener) {
     let addr = listener.local_addr().unwrap();
-    let runtime = multi_thread(2).build().unwrap();
     let waiting = [(); 2].map(|()| listener.accept());
     let clients = thread::spawn(move || [(); 2].map(|()| StdStream::connect(addr).unwrap()));
     runtime.block_on(async {

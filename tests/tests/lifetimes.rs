@@ -84,42 +84,42 @@ fn local_tasks_share_a_stream_without_an_arc() {
 }
 
 #[test]
-fn a_stream_works_in_another_runtime_and_outlives_its_own() {
+fn a_stream_works_in_another_runtime_until_its_own_ends() {
     on_each_flavour(|builder| {
-        let (stream, mut outside) = blocking_pair();
         let (own, other) = (multi_thread(1).build().unwrap(), builder.build().unwrap());
-        own.block_on(async { join(&stream) });
+        let (stream, mut outside) = {
+            let _inside = own.enter();
+            blocking_pair()
+        };
+        let (reader, writer) = stream.into_split();
         let mut buf = [0; 4];
         other.block_on(async {
             let counts = Counts::new();
-            let mut read = stream.read(&mut buf);
+            let mut read = reader.read(&mut buf);
             assert!(poll_with(&mut read, &counts).is_pending());
             outside.write_all(b"ping").unwrap();
             assert_eq!(read.await.unwrap(), 4);
         });
-        own.block_on(async { join(&stream) });
         let (waits, all_wait) = mpsc::channel();
-        let waiting = other.spawn(async move {
-            let mut buf = [0; 4];
-            let result = watched(stream.read(&mut buf), || _ = waits.send(())).await;
-            (result.map(|_| buf), stream)
-        });
-        let echo = thread::spawn(move || {
+        let end = thread::spawn(move || {
             all_wait.recv().unwrap();
             drop(own);
-            outside.write_all(b"ping").unwrap();
-            outside
         });
         other.block_on(async {
-            let (result, stream) = waiting.await.unwrap();
-            assert_eq!(&result.unwrap(), b"ping", "the wait went on here");
-            let mut outside = echo.join().unwrap();
+            let result = watched(reader.read(&mut buf), || _ = waits.send(())).await;
+            assert!(is_shut_down(result), "the wait has ended with the runtime");
+            end.join().unwrap();
+            assert!(is_shut_down(reader.read(&mut buf).await), "and so does any other, at once");
+            assert!(is_shut_down(reader.readable().await));
+            writer.write_all(b"pong").await.expect("what need not wait still works");
+            outside.read_exact(&mut buf).unwrap();
+
+            let stream = reader.reunite(writer).unwrap();
+            let stream = TcpStream::from_std(stream.into_std().unwrap()).unwrap();
             join(&stream);
-            outside.write_all(b"pong").unwrap();
+            outside.write_all(b"ping").unwrap();
             stream.read_exact(&mut buf).await.unwrap();
-            assert_eq!(&buf, b"pong");
-            outside.write_all(b"x").unwrap();
-            stream.readable().await.unwrap();
+            assert_eq!(&buf, b"ping", "it has begun anew");
         });
     });
 }
@@ -130,7 +130,10 @@ fn a_reader_is_heard_after_a_writer_in_another_runtime_has_waited() {
     let main = multi_thread(2).build().unwrap();
     let side = mini::runtime::Builder::new_current_thread().build().unwrap();
     let (here, mut peer) = StdUnixStream::pair().unwrap();
-    let stream = Arc::new(UnixStream::from_std(here).unwrap());
+    let stream = {
+        let _inside = main.enter();
+        Arc::new(UnixStream::from_std(here).unwrap())
+    };
     let (waits, it_waits) = mpsc::channel();
     let reader = stream.clone();
     let reading = main.spawn(async move {
@@ -262,20 +265,16 @@ fn one_block_on_after_the_other() {
         let listener = mini::block_on(TcpListener::bind(ANY_PORT)).unwrap();
         let addr = listener.local_addr().unwrap();
         let client = mini::block_on(TcpStream::connect(addr)).unwrap();
-        let (server, _) = mini::block_on(listener.accept()).unwrap();
+        let (server, _) = mini::block_on(listener.accept()).expect("it is there");
         mini::block_on(client.write_all(b"ping")).unwrap();
         let mut buf = [0; 4];
         mini::block_on(server.read_exact(&mut buf)).unwrap();
         assert_eq!(&buf, b"ping");
 
-        // A socket that had to wait in a runtime that is gone waits in the next one.
-        mini::block_on(async { join(&server) });
-        mini::block_on(async {
-            let write = mini::spawn(async move { client.write_all(b"pong").await });
-            server.read_exact(&mut buf).await.unwrap();
-            write.await.unwrap().unwrap();
-        });
-        assert_eq!(&buf, b"pong");
+        // The runtimes that they belong to are gone.
+        assert!(is_shut_down(mini::block_on(listener.accept())));
+        assert!(is_shut_down(mini::block_on(server.read(&mut buf))));
+        assert!(is_shut_down(mini::block_on(client.readable())));
     });
 }
 

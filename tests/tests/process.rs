@@ -264,7 +264,7 @@ fn a_child_that_somebody_else_has_reaped_is_an_error() {
 }
 
 #[test]
-fn a_wait_ends_with_its_runtime_and_goes_on_in_another() {
+fn waits_for_a_child_and_its_pipes_end_with_their_runtime() {
     on_each_flavour(|builder| {
         let runtime = builder.clone().build().unwrap();
         let mut child = runtime.block_on(async { cat().spawn().unwrap() });
@@ -278,9 +278,9 @@ fn a_wait_ends_with_its_runtime_and_goes_on_in_another() {
         assert!(matches!(poll_with(&mut read, &counts), Poll::Ready(Err(_))));
         drop((wait, read));
         builder.build().unwrap().block_on(async {
-            stdin.write_all(b"ping").await.unwrap();
-            stdout.read_exact(&mut again).await.unwrap();
-            drop(stdin);
+            assert!(child.wait().await.is_err() && stdout.read_exact(&mut again).await.is_err(), "at once");
+            drop(stdin); // the child ends
+            until(|| child.try_wait().unwrap().is_some()).await;
             assert!(child.wait().await.unwrap().success());
         });
     });

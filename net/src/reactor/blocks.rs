@@ -1,4 +1,4 @@
-//! `Blocks`: which of a table's own places are taken, and the chunks of memory they are in.
+//! `Blocks`: which of a table's places are taken, and the chunks of memory they are in.
 //!
 //! Called by `table`. A chunk is filled before the next one is begun. When the last socket leaves a chunk, its memory
 //! goes back to the system, except for one chunk, which is kept for the next socket. So after a burst of connections
@@ -17,9 +17,6 @@ use crate::sys::Token;
 
 /// All places of a block taken.
 const FULL: u64 = u64::MAX >> (u64::BITS - Chunk::LEN);
-
-/// No index here has this bit; `table` marks guests with it.
-pub(super) const BEYOND: u32 = 1 << 31;
 
 #[derive(Debug, Default)]
 pub(super) struct Blocks {
@@ -62,18 +59,13 @@ impl Blocks {
         chunk.has(at, token.generation).then(|| chunk.slot(at))
     }
 
-    /// No event reaches the slot any more. The place stays taken.
-    pub(super) fn end(&mut self, token: Token) {
-        let (number, at) = place(token);
-        if let Some(chunk) = &self.blocks[number].chunk {
-            chunk.end(at);
-        }
-    }
-
-    /// Frees the place of a slot that no event reaches.
+    /// Frees the place of a slot; no event reaches the slot any more.
     pub(super) fn give_back(&mut self, token: Token) {
         let (number, at) = place(token);
         let block = &mut self.blocks[number];
+        if let Some(chunk) = &block.chunk {
+            chunk.end(at);
+        }
         block.taken &= !(1 << at);
         if !block.is_open {
             block.is_open = true;
@@ -112,7 +104,8 @@ impl Blocks {
         let number = self.gone.pop().unwrap_or_else(|| {
             self.blocks.push(Block::default());
             let number = u32::try_from(self.blocks.len() - 1).ok();
-            number.filter(|number| *number < BEYOND / Chunk::LEN).expect("there are fewer fds than 2^31")
+            // The last indices are those of the bell and the alarm.
+            number.filter(|number| *number < u32::MAX / Chunk::LEN).expect("there are fewer fds than 2^32")
         });
         let block = &mut self.blocks[number as usize];
         let chunk = Chunk::new(block.generation);
@@ -142,11 +135,6 @@ mod tests {
             .collect()
     }
 
-    fn leave(blocks: &mut Blocks, token: Token) {
-        blocks.end(token);
-        blocks.give_back(token);
-    }
-
     fn chunks(blocks: &Blocks) -> usize {
         blocks.blocks.iter().filter(|block| block.chunk.is_some()).count()
     }
@@ -158,7 +146,7 @@ mod tests {
         assert_eq!(chunks(&blocks), 10);
         let (stays, goes): (Vec<_>, Vec<_>) = all.into_iter().enumerate().partition(|(nth, _)| *nth == 5 * LEN + 7);
         for (_, (token, _)) in &goes {
-            leave(&mut blocks, *token);
+            blocks.give_back(*token);
         }
         assert_eq!(chunks(&blocks), 2, "that of the socket that stays, and one for the next socket");
         assert_eq!(goes.iter().filter(|(_, (_, chunk))| chunk.strong_count() == 0).count(), 8 * LEN);
@@ -180,28 +168,15 @@ mod tests {
             let all = take(&mut blocks, 2 * LEN);
             let (one, other) = (&all[first..first + LEN], &all[LEN - first..2 * LEN - first]);
             for (token, _) in one.iter().chain(other) {
-                leave(&mut blocks, *token);
+                blocks.give_back(*token);
             }
             assert_eq!((chunks(&blocks), blocks.has_spare), (1, true));
             let kept = blocks.blocks.iter().find_map(|block| block.chunk.clone()).unwrap();
             for _ in 0..10 {
                 let (token, lease) = blocks.take(Ready::EMPTY);
                 assert!(Arc::ptr_eq(&lease.chunk, &kept));
-                leave(&mut blocks, token);
+                blocks.give_back(token);
             }
         }
-    }
-
-    #[test]
-    fn a_place_that_is_lent_is_not_given_to_others() {
-        let mut blocks = Blocks::default();
-        let (lent, lease) = blocks.take(Ready::EMPTY);
-        blocks.end(lent);
-        let all = take(&mut blocks, 2 * LEN);
-        assert!(all.iter().all(|(token, _)| token.index != lent.index));
-        for (token, _) in &all {
-            leave(&mut blocks, *token);
-        }
-        assert_eq!(Arc::strong_count(&lease.chunk), 2, "it is not vacant");
     }
 }

@@ -1,8 +1,7 @@
 //! `Place`: the memory of a slot, and which of its successive tenants has it.
 //!
 //! Places come in chunks, which are counted: a `table` holds the chunks that it gives out, and every `registration` the
-//! chunk of its place. So a slot stays where it is when its socket moves to another reactor, and outlives the first
-//! reactor.
+//! chunk of its place. So a socket reaches its slot without the table's lock.
 //!
 //! With a lock of 8 bytes a place is an aligned cache line: threads that work with two sockets do not take it from each
 //! other. If a lock is twice as large (std uses a pthread mutex on Apple's systems and NetBSD), a place is 72 bytes.
@@ -35,7 +34,7 @@ struct Place {
 pub(super) struct Chunk([Place; LEN as usize]);
 
 /// Keeps the memory of a place, though not the place in the table.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Lease {
     pub(super) chunk: Arc<Chunk>,
     pub(super) at: u32,

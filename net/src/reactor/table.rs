@@ -1,39 +1,22 @@
 //! `Table`: from a token to its slot, so that a late event for a reused place finds no slot.
 //!
 //! Called by `reactor`, under its lock, which threads that deliver share. A place is reused with the next generation in
-//! its token; the events of its former tenant carry the old one and are dropped. Slots live in the table's own places
-//! (`blocks`), except those of sockets from a reactor that has shut down: these *guests* stay in its memory, and have
-//! an entry here.
+//! its token; the events of its former tenant carry the old one and are dropped.
 
 use std::io;
 use std::task::Waker;
 
-use super::blocks::{BEYOND as GUEST, Blocks};
+use super::blocks::Blocks;
 use super::place::Lease;
 use crate::ready::Ready;
-use crate::slot::{Slot, Waiters};
+use crate::slot::Waiters;
 use crate::sys::{Event, Token};
 
 #[derive(Debug, Default)]
 pub(super) struct Table {
-    own: Blocks,
-    /// Their tokens have the bit `GUEST` in the index.
-    guests: Guests,
+    places: Blocks,
     len: usize,
     shut: bool,
-}
-
-/// Slots in the memory of other tables.
-#[derive(Debug, Default)]
-struct Guests {
-    entries: Vec<Guest>,
-    free: Vec<u32>,
-}
-
-#[derive(Debug, Default)]
-struct Guest {
-    generation: u32,
-    lease: Option<Lease>,
 }
 
 impl Table {
@@ -44,99 +27,38 @@ impl Table {
 
     /// Takes a place for a slot that starts out as `ready`.
     pub(super) fn insert(&mut self, ready: Ready) -> io::Result<(Token, Lease)> {
-        self.check_open()?;
+        self.check()?;
         self.len += 1;
-        Ok(self.own.take(ready))
-    }
-
-    /// Adds an entry for a slot in the memory of another table.
-    pub(super) fn insert_guest(&mut self, lease: Lease) -> io::Result<Token> {
-        self.check_open()?;
-        self.len += 1;
-        Ok(self.guests.insert(lease))
+        Ok(self.places.take(ready))
     }
 
     /// The socket leaves. Returns its last waiters (`poll_` methods, and futures that were forgotten); drop them after
     /// the lock is released.
     pub(super) fn remove(&mut self, token: Token) -> Option<Waiters> {
-        let left = self.slot(token)?.clear_out();
-        self.leave(token);
-        if token.index & GUEST == 0 {
-            self.own.give_back(token);
-        }
-        Some(left)
-    }
-
-    /// The slot becomes another table's guest, or is no longer this one's. A place of this table stays taken: it is
-    /// still the slot's memory, and a table that shuts down needs none.
-    pub(super) fn leave(&mut self, token: Token) {
-        if self.slot(token).is_none() {
-            return;
-        }
+        let left = self.places.slot(token)?.clear_out();
         self.len -= 1;
-        match token.index & GUEST {
-            0 => self.own.end(token),
-            _ => self.guests.remove(token),
-        }
+        self.places.give_back(token);
+        Some(left)
     }
 
     /// Hands the event to its slot; false if the slot is gone.
     pub(super) fn deliver(&self, event: Event, woken: &mut Vec<Waker>) -> bool {
-        let slot = self.slot(event.token);
+        let slot = self.places.slot(event.token);
         if let Some(slot) = slot {
             slot.set(event.ready, woken);
         }
         slot.is_some()
     }
 
-    pub(super) fn is_shut(&self) -> bool {
-        self.shut
+    /// Returns an error after `shut`.
+    pub(super) fn check(&self) -> io::Result<()> {
+        if self.shut { Err(super::shut_down_error()) } else { Ok(()) }
     }
 
     /// Ends every wait, and refuses new slots.
     pub(super) fn shut(&mut self, woken: &mut Vec<Waker>) {
         self.shut = true;
-        let guests = self.guests.entries.iter().filter_map(|guest| guest.lease.as_ref()).map(Lease::slot);
-        for slot in self.own.tenants().chain(guests) {
-            slot.set(Ready::SHUTDOWN, woken);
-        }
-    }
-
-    fn check_open(&self) -> io::Result<()> {
-        if self.shut { Err(super::shut_down_error()) } else { Ok(()) }
-    }
-
-    fn slot(&self, token: Token) -> Option<&Slot> {
-        match token.index & GUEST {
-            0 => self.own.slot(token),
-            _ => self.guests.get(token).map(Lease::slot),
-        }
-    }
-}
-
-impl Guests {
-    fn insert(&mut self, lease: Lease) -> Token {
-        let index = self.free.pop().unwrap_or_else(|| {
-            self.entries.push(Guest::default());
-            let index = u32::try_from(self.entries.len() - 1).ok();
-            index.filter(|index| *index < GUEST - 1).expect("there are fewer fds than 2^31") // the last is the bell's
-        });
-        let guest = &mut self.entries[index as usize];
-        guest.lease = Some(lease);
-        Token { index: index | GUEST, generation: guest.generation }
-    }
-
-    fn get(&self, token: Token) -> Option<&Lease> {
-        let guest = self.entries.get((token.index & !GUEST) as usize)?;
-        guest.lease.as_ref().filter(|_| guest.generation == token.generation)
-    }
-
-    fn remove(&mut self, token: Token) {
-        let index = token.index & !GUEST;
-        let guest = &mut self.entries[index as usize];
-        guest.lease = None;
-        guest.generation = guest.generation.wrapping_add(1);
-        self.free.push(index);
+        self.places.tenants().for_each(|slot| slot.set(Ready::SHUTDOWN, woken));
     }
 }
 
@@ -150,6 +72,7 @@ mod tests {
 
     use super::*;
     use crate::ready::Interest;
+    use crate::slot::Slot;
     use crate::tests::rig::Task;
 
     const READABLE: Ready = Ready::READABLE;
@@ -187,9 +110,6 @@ mod tests {
         assert_eq!(table.len(), 1);
         assert!(table.remove(token).is_some());
         assert!(table.remove(token).is_none());
-        let before = table.len();
-        table.leave(token);
-        assert_eq!(table.len(), before);
         assert_eq!(table.len(), 0);
     }
 
@@ -199,7 +119,7 @@ mod tests {
         let (token, _) = take(&mut table);
         table.remove(token);
         let vacant = Token { generation: token.generation + 1, ..token };
-        for index in [token.index, 9, 999, GUEST, GUEST | 9] {
+        for index in [token.index, 9, 999] {
             assert!(!deliver(&table, Token { index, ..vacant }), "{index}");
             assert!(table.remove(Token { index, ..vacant }).is_none(), "{index}");
         }
@@ -207,12 +127,9 @@ mod tests {
 
     #[test]
     fn a_shut_table_refuses_newcomers() {
-        let (mut table, mut woken) = (Table::default(), Vec::new());
-        let (_, lease) = take(&mut Table::default());
-        table.shut(&mut woken);
-        for refused in [table.insert(Ready::EMPTY).map(drop), table.insert_guest(lease).map(drop)] {
-            assert!(refused.unwrap_err().to_string().contains("has shut down"));
-        }
+        let mut table = Table::default();
+        table.shut(&mut Vec::new());
+        assert!(table.insert(Ready::EMPTY).unwrap_err().to_string().contains("has shut down"));
         assert_eq!(table.len(), 0);
     }
 
@@ -239,49 +156,17 @@ mod tests {
         assert_eq!(task.wakes(), before);
     }
 
-    #[test]
-    fn a_guest_keeps_its_slot_and_outlives_its_first_table() {
-        let (mut first, mut second) = (Table::default(), Table::default());
-        let (token, lease) = take(&mut first);
-        let waker = Task::new().waker();
-        let polled = lease.slot().poll_ready(&mut Context::from_waker(&waker), Interest::WRITABLE, None);
-        assert!(polled.is_pending());
-
-        let guest = second.insert_guest(lease.clone()).unwrap();
-        first.leave(token);
-        assert_eq!((first.len(), second.len()), (0, 1));
-        assert!(!deliver(&first, token));
-        let (next, _) = take(&mut first);
-        assert_ne!(next.index, token.index, "its place is not free");
-        drop(first);
-        assert!(deliver(&second, guest));
-        assert_eq!((ready_of(&lease), lease.slot().waiting()), (READABLE, 1));
-
-        second.shut(&mut Vec::new());
-        assert!(ready_of(&lease).is_shut_down());
-        assert!(second.remove(guest).is_some());
-        assert_eq!((second.len(), lease.slot().waiting()), (0, 0));
-        assert!(!deliver(&second, guest));
-    }
-
-    /// Tenants and guests come and go in an order that is as good as random: each token leads to its own slot, and to
+    /// Tenants come and go in an order that is as good as random: each token leads to its own slot, and to
     /// none once it is over.
     #[test]
     fn every_token_leads_to_its_slot_alone() {
-        let (mut table, mut other) = (Table::default(), Table::default());
+        let mut table = Table::default();
         let (mut here, mut gone) = (HashMap::new(), Vec::new());
         let mut random = 1u32;
         for round in 0..4_000 {
             random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             if random >> 28 < if round < 2_000 { 10 } else { 7 } {
-                let is_guest = random >> 20 & 3 == 0;
-                let (token, lease) = match is_guest {
-                    true => {
-                        other.insert(Ready::EMPTY).map(|(_, lease)| (table.insert_guest(lease.clone()).unwrap(), lease))
-                    }
-                    false => table.insert(Ready::EMPTY),
-                }
-                .unwrap();
+                let (token, lease) = take(&mut table);
                 assert!(here.insert((token.index, token.generation), (token, lease)).is_none());
             } else if let Some(key) = here.keys().min_by_key(|key| key.0.wrapping_mul(random | 1)).copied() {
                 let (token, _) = here.remove(&key).unwrap();

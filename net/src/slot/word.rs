@@ -91,11 +91,6 @@ impl Word {
         };
         let _ = self.0.fetch_update(AcqRel, Acquire, update);
     }
-
-    /// Takes a shutdown back. No task is asleep because of it, so none has to be woken.
-    pub(crate) fn revive(&self) {
-        self.0.fetch_and(!usize::from(Ready::SHUTDOWN.bits()), AcqRel);
-    }
 }
 
 #[cfg(all(test, not(any(loom, shuttle))))]
@@ -158,15 +153,12 @@ mod tests {
     }
 
     #[test]
-    fn shutdown_ends_every_wait_until_it_is_revived() {
+    fn shutdown_ends_every_wait_for_good() {
         let word = Word::new(Ready::EMPTY);
         word.set(Ready::SHUTDOWN);
         word.clear(word.seen(), Ready::from_bits(0xff));
         for interest in [Interest::READABLE, Interest::WRITABLE, Interest::PRIORITY, Interest::ERROR] {
             assert!(word.seen().ends(interest));
         }
-        word.set(Ready::WRITABLE);
-        word.revive();
-        assert_eq!(word.seen().ready(), Ready::WRITABLE);
     }
 }

@@ -48,7 +48,7 @@ macro_rules! std_methods {
         /// Takes over a socket of the standard library, or a descriptor if that has no such type, and makes it
         /// non-blocking.
         ///
-        /// The socket joins a runtime when it first has to wait.
+        /// The socket belongs to the runtime in which this is called, or else to the one in which it first has to wait.
         ///
         /// # Examples
         ///

@@ -2,7 +2,8 @@
 //!
 //! Made by `UnixStream::connect` and `UnixSeqpacket::connect`. A non-blocking connect(2) to a Unix socket is done at
 //! once, or fails. With a full queue it fails with `EAGAIN`, and no event reports that there is room (unix(7)). The
-//! connect is then tried again after a delay of the runtime, which holds no thread and goes by its clock.
+//! connect is then tried again after a delay of the runtime, which holds no thread and goes by its clock. The socket
+//! belongs to the runtime of the first poll, and so does the wait: it fails after the end of that runtime.
 //!
 //! Apple's systems and the BSDs refuse the connection (`ECONNREFUSED`), so there is nothing to wait for.
 //!
@@ -19,15 +20,14 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use socket2::{SockAddr, Socket as RawSocket};
+use socket2::{SockAddr, SockRef};
 
 use super::{CONNECT, open};
 use crate::call::CALLS_OF_A_SOCKET;
 use crate::context;
 use crate::error::failed;
 use crate::kind::SocketKind;
-use crate::reactor::{Reactor, shut_down_error};
-use crate::source::{Site, Wait};
+use crate::source::{Site, Source, Wait};
 use crate::sys;
 
 /// The first delay. Each one is twice as long as the one before, up to `LONGEST`.
@@ -59,10 +59,8 @@ enum State {
 
 /// A socket on its way to a listener.
 struct Trying {
-    socket: RawSocket,
+    source: Source,
     addr: SockAddr,
-    /// The runtime that has polled it last.
-    reactor: Option<Reactor>,
     /// Before the next try.
     delay: Option<Pin<Box<dyn Future<Output = ()> + Send + Sync>>>,
     next_delay: Duration,
@@ -84,7 +82,8 @@ impl<K: SocketKind> Attempt<K> {
         let addr = addr?;
         mini_context::spend_calls(CALLS_OF_A_SOCKET);
         let socket = open(K::TYPE).map_err(failed(CONNECT, &addr))?;
-        self.state = State::Trying(Trying { socket, addr, reactor: None, delay: None, next_delay: SHORTEST });
+        let source = Source::new(socket.into(), K::RULE);
+        self.state = State::Trying(Trying { source, addr, delay: None, next_delay: SHORTEST });
         Ok(())
     }
 
@@ -101,10 +100,10 @@ impl<K: SocketKind> Attempt<K> {
             }
         };
         let connected = ready!(trying.poll(cx, &self.wait)).map_err(failed(CONNECT, &trying.addr));
-        let State::Trying(Trying { socket, .. }) = std::mem::replace(&mut self.state, State::Done) else {
+        let State::Trying(Trying { source, .. }) = std::mem::replace(&mut self.state, State::Done) else {
             unreachable!("it was just polled");
         };
-        Poll::Ready(connected.map(|()| K::adopt(socket.into())).map_err(|error| self.wait.located(error)))
+        Poll::Ready(connected.map(|()| K::from_source(source)).map_err(|error| self.wait.located(error)))
     }
 }
 
@@ -112,20 +111,16 @@ impl Trying {
     fn poll(&mut self, cx: &mut Context<'_>, wait: &Wait) -> Poll<io::Result<()>> {
         loop {
             if let Some(delay) = &mut self.delay {
-                let here = context::reactor();
-                // The timers of the runtime that it has left may stand still.
-                let has_moved = matches!((&here, &self.reactor), (Some(here), Some(before)) if !here.is(before));
-                self.reactor = here.or(self.reactor.take());
-                if self.reactor.as_ref().is_some_and(Reactor::is_shut_down) {
-                    return Poll::Ready(Err(shut_down_error()));
+                if let Err(e) = self.source.check_runtime() {
+                    return Poll::Ready(Err(e));
                 }
-                if !has_moved && delay.as_mut().poll(cx).is_pending() {
+                if delay.as_mut().poll(cx).is_pending() {
                     wait.leave_note(-1);
                     return Poll::Pending;
                 }
                 mini_context::spend_call();
             }
-            match sys::socket::connect(&self.socket, &self.addr) {
+            match sys::socket::connect(&SockRef::from(self.source.io()), &self.addr) {
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
                     let delay = context::delay().unwrap_or_else(|| wait.panic_without_runtime());
                     self.delay = Some(delay(wait.location, self.next_delay));

@@ -140,8 +140,8 @@ impl Child {
     /// # Errors
     ///
     /// Returns the errors of waitpid(2): `ECHILD` (see [`raw_os_error`](crate::io::raw_os_error)) if other code has
-    /// reaped the child, or if the program ignores SIGCHLD. Returns an error if the runtime has shut down; the wait can
-    /// be repeated in another runtime.
+    /// reaped the child, or if the program ignores SIGCHLD. Returns an error if the
+    /// runtime in which the child was started has shut down; [`try_wait`](Child::try_wait) still works.
     ///
     /// # Panics
     ///

@@ -144,8 +144,8 @@ impl From<SignalKind> for c_int {
 ///   the parent listens to have no effect there. Such a child makes listeners of its own; waiting for one of its
 ///   parent's panics.
 ///
-/// A listener joins the runtime in which it is made, or otherwise the one in which it first waits. When that runtime
-/// has shut down, the listener can continue in another one.
+/// A listener belongs to the runtime in which it is made, or otherwise to the one in which it first waits. It can be
+/// awaited in any runtime until its own shuts down.
 ///
 /// # Examples
 ///
@@ -193,7 +193,7 @@ pub fn signal(kind: SignalKind) -> io::Result<Signal> {
 }
 
 impl Signal {
-    /// Waits for the next signal. The output is `None` if the runtime has shut down.
+    /// Waits for the next signal. The output is `None` if the listener's runtime has shut down.
     ///
     /// # Examples
     ///

@@ -2,16 +2,16 @@ use std::io::{ErrorKind, Write};
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::{self, Thread};
-use std::time::{Duration, Instant};
+use std::sync::Barrier;
+use std::task::{Context, Poll};
+use std::thread;
+use std::time::Duration;
 
 use super::*;
 use crate::kind::sealed::Kind;
 use crate::ready::Ready;
-use crate::tests::rig::{NO_DELAY, Task, alone, is_shut_down};
-use crate::{Blocking, Events, Interest, UnixStream, enter};
+use crate::tests::rig::{NO_DELAY, Task, TempPath, alone, is_shut_down};
+use crate::{Blocking, Events, UnixListener, UnixStream, enter};
 
 /// Runs `f` on this thread, which works for `reactor` meanwhile.
 fn within<R>(reactor: &Reactor, f: impl FnOnce() -> R) -> R {
@@ -45,99 +45,117 @@ fn counts(reactors: &[Reactor; 2]) -> [usize; 2] {
 }
 
 #[test]
-fn a_socket_stays_with_its_runtime_while_that_lives() {
+fn a_socket_belongs_to_the_runtime_in_which_it_is_made() {
     let reactors = two();
-    let [old, new] = &reactors;
+    let [first, second] = &reactors;
+    let (a, b) = within(first, || UnixStream::pair().unwrap());
+    within(second, || wait(&b, 100));
+    wait(&a, 1); // in none
+    assert_eq!(counts(&reactors), [2, 0]);
+}
+
+#[test]
+fn a_socket_made_outside_belongs_to_the_runtime_of_its_first_wait() {
+    let reactors = two();
+    let [first, second] = &reactors;
     let (_a, b) = UnixStream::pair().unwrap();
-    within(old, || wait(&b, 1));
-    within(new, || wait(&b, 100));
+    within(first, || wait(&b, 1));
+    within(second, || wait(&b, 100));
     assert_eq!(counts(&reactors), [1, 0]);
 }
 
 #[test]
-fn an_event_on_its_way_at_the_old_reactor_comes_again_at_the_new_one() {
-    let [old, new] = two();
-    let (a, b) = UnixStream::pair().unwrap();
-    let registration = old.register(b.as_fd(), Custody::Ours, Ready::EMPTY).unwrap();
-    turn(&old);
-    let (task, mut woken) = (Task::new(), 0);
-    let waker = task.waker();
-    let polled = registration.slot().poll_ready(&mut Context::from_waker(&waker), Interest::READABLE, None);
-    assert!(polled.is_pending());
-    a.try_write(b"x").unwrap();
-
-    // The kernel has reported it to the old reactor, and will not again.
-    let mut events = Events::new();
-    old.0.poller.wait(&mut events.events, None).unwrap();
-    registration.move_to(new.clone(), b.as_fd()).unwrap();
-    woken += old.dispatch(&mut events);
-    assert_eq!((woken, task.wakes()), (0, 0), "its token is stale");
-    assert!(turn(&new) > 0, "an event, or one for each direction");
-    assert_eq!(task.wakes(), 1);
-    assert!(registration.slot().seen().ready().is_readable());
+fn a_connection_belongs_to_the_runtime_that_accepts_or_makes_it() {
+    let reactors = two();
+    let [first, second] = &reactors;
+    let path = TempPath::new("accepted");
+    let listener = within(first, || UnixListener::bind(&path.0).unwrap());
+    let (task, mut connect) = (Task::new(), pin!(UnixStream::connect(&path.0)));
+    let Poll::Ready(Ok(client)) = within(second, || task.poll(connect.as_mut())) else { panic!("there is room") };
+    let mut accept = pin!(listener.accept());
+    let Poll::Ready(Ok((server, _))) = within(second, || task.poll(accept.as_mut())) else { panic!("it is there") };
+    within(first, || {
+        wait(&client, 1);
+        wait(&server, 1);
+        assert!(task.poll(pin!(listener.accept())).is_pending());
+    });
+    assert_eq!(counts(&reactors), [1, 2]);
 }
 
 #[test]
-fn an_entry_that_cannot_move_goes_on_where_it_is() {
-    let reactors = two();
-    let [old, new] = &reactors;
-    let (a, b) = UnixStream::pair().unwrap();
-    // The same fd under the same number, so that the new reactor refuses it.
-    let twin = new.register(b.as_fd(), Custody::Ours, Ready::EMPTY).unwrap();
-    let registration = old.register(b.as_fd(), Custody::Ours, Ready::EMPTY).unwrap();
-    let refused = registration.move_to(new.clone(), b.as_fd()).unwrap_err();
-    assert_eq!(refused.kind(), ErrorKind::AlreadyExists);
-    let exchanged = registration.move_to(new.clone(), a.as_fd()).unwrap_err();
-    assert_eq!(exchanged.kind(), ErrorKind::InvalidInput);
-    assert_eq!(counts(&reactors), [1, 1]);
-    turn(old);
-    a.try_write(b"x").unwrap();
-    assert_eq!(turn(old), 1);
-    assert!(registration.slot().seen().ready().is_readable());
-    drop(twin);
-    registration.move_to(new.clone(), b.as_fd()).unwrap();
-    assert_eq!(counts(&reactors), [0, 1]);
-}
-
-#[test]
-fn a_wait_goes_on_in_a_living_runtime_when_that_of_the_socket_ends() {
-    let reactors = two();
-    let [old, new] = &reactors;
-    let (a, b) = UnixStream::pair().unwrap();
+fn a_wait_in_another_runtime_is_ended_by_the_reactor_of_the_socket() {
+    let [first, second] = two();
+    let (a, b) = within(&first, || UnixStream::pair().unwrap());
     let (task, mut buf) = (Task::new(), [0; 8]);
     let mut read = pin!(b.read(&mut buf));
-    within(old, || assert!(task.poll(read.as_mut()).is_pending()));
-    old.shutdown();
-    assert_eq!(task.wakes(), 1);
-    assert!(is_shut_down(&poll_read(&b, &task)), "nobody would tell of anything, outside of a runtime");
-    assert!(is_shut_down(&within(old, || poll_read(&b, &task))));
-    within(new, || assert!(task.poll(read.as_mut()).is_pending()));
-    assert_eq!(counts(&reactors), [0, 1]);
-    turn(new);
-    a.try_write(b"ping").unwrap();
+    within(&second, || assert!(task.poll(read.as_mut()).is_pending()));
+    turn(&first);
     let before = task.wakes();
-    assert_eq!((turn(new), task.wakes()), (1, before + 1));
-    assert!(matches!(task.poll(read.as_mut()), Poll::Ready(Ok(4))));
-    // When the second reactor ends too, so do the waits.
-    assert_eq!(b.try_read(&mut [0; 8]).unwrap_err().kind(), ErrorKind::WouldBlock);
-    within(new, || wait(&b, 1));
-    new.shutdown();
-    assert!(is_shut_down(&within(new, || poll_read(&b, &task))));
-    assert!(is_shut_down(&within(old, || poll_read(&b, &task))));
+    a.try_write(b"ping").unwrap();
+    assert_eq!((turn(&second), task.wakes()), (0, before));
+    assert_eq!((turn(&first), task.wakes()), (1, before + 1));
+    assert!(matches!(within(&second, || task.poll(read.as_mut())), Poll::Ready(Ok(4))));
 }
 
 #[test]
-fn readiness_without_an_operation_survives_the_end_of_a_runtime() {
-    let [old, new] = two();
-    let (a, b) = UnixStream::pair().unwrap();
+fn every_wait_fails_after_the_end_of_the_runtime() {
+    let reactors = two();
+    let [first, second] = &reactors;
+    let (a, b) = within(first, || UnixStream::pair().unwrap());
+    let (_c, unregistered) = within(first, || UnixStream::pair().unwrap());
     let task = Task::new();
-    let mut readable = pin!(b.readable());
-    within(&old, || assert!(task.poll(readable.as_mut()).is_pending()));
-    old.shutdown();
-    a.try_write(b"x").unwrap();
-    within(&new, || assert!(task.poll(readable.as_mut()).is_pending(), "the new one has not been asked yet"));
-    assert!(turn(&new) > 0);
-    assert!(matches!(task.poll(readable.as_mut()), Poll::Ready(Ok(()))));
+    let (mut buf, mut readable) = ([0; 8], Box::pin(b.readable()));
+    let mut read = Box::pin(b.read(&mut buf));
+    within(second, || assert!(task.poll(read.as_mut()).is_pending() && task.poll(readable.as_mut()).is_pending()));
+    first.shutdown();
+    assert_eq!(task.wakes(), 2);
+    assert!(is_shut_down(&within(second, || task.poll(read.as_mut()))), "a wait in another runtime");
+    assert!(is_shut_down(&task.poll(readable.as_mut())), "a wait in none");
+    drop((readable, read));
+    for socket in [&b, &unregistered] {
+        for reactor in [first, second] {
+            assert!(is_shut_down(&within(reactor, || poll_read(socket, &task))));
+            assert!(is_shut_down(&within(reactor, || task.poll(pin!(socket.read(&mut [0; 8]))))));
+        }
+        assert!(is_shut_down(&poll_read(socket, &task)));
+    }
+
+    a.try_write(b"ping").unwrap();
+    assert!(matches!(task.poll(pin!(b.read(&mut [0; 8]))), Poll::Ready(Ok(4))), "what need not wait still works");
+    assert_eq!(counts(&reactors), [1, 0], "the one that has waited");
+    let b = within(second, || UnixStream::from_std(b.into_std().unwrap()).unwrap());
+    assert_eq!(counts(&reactors), [0, 0]);
+    within(second, || wait(&b, 1));
+    assert_eq!(counts(&reactors), [0, 1], "it may begin anew");
+    turn(second);
+    let before = task.wakes();
+    assert!(poll_read(&b, &task).is_pending());
+    a.try_write(b"pong").unwrap();
+    assert_eq!((turn(second), task.wakes()), (1, before + 1));
+}
+
+/// An end beside a wait on another thread: the wait is woken, or fails at once.
+#[test]
+fn no_wait_outlasts_the_end_of_its_runtime() {
+    for round in 0..500 {
+        let [first, second] = two();
+        let (_a, b) = within(&first, || UnixStream::pair().unwrap());
+        if round % 2 == 0 {
+            wait(&b, 1); // it is registered
+        }
+        let (task, start) = (Task::new(), Barrier::new(2));
+        thread::scope(|threads| {
+            threads.spawn(|| {
+                start.wait();
+                first.shutdown();
+            });
+            start.wait();
+            let polled = within(&second, || poll_read(&b, &task));
+            assert!(polled.is_pending() || is_shut_down(&polled));
+        });
+        assert!(is_shut_down(&poll_read(&b, &task)));
+        assert_eq!(b.source().slot().map_or(0, Slot::waiting), 0);
+    }
 }
 
 /// The user closes the fd of an entry, and the next entry, with `custody`, gets its number. Needs a process of its own,
@@ -182,24 +200,6 @@ fn an_entry_that_ends_leaves_alone_who_has_its_number_by_now() {
 }
 
 #[test]
-fn an_entry_that_moves_leaves_alone_who_has_its_number_by_now() {
-    let name = "reactor::registration::tests::an_entry_that_moves_leaves_alone_who_has_its_number_by_now";
-    alone(name, 256, || {
-        for custody in [Custody::Ours, Custody::Users] {
-            let [old, new] = two();
-            let (former, next, [a, b]) = exchanged(&old, custody);
-            former.move_to(new.clone(), a.as_fd()).unwrap();
-            assert!(is_told(&old, &next, &b));
-            assert!(is_told(&new, &former, &b), "which is its own fd there");
-            drop(former);
-            assert!(is_told(&old, &next, &b));
-            let again = new.register(a.as_fd(), custody, Ready::EMPTY).unwrap();
-            assert!(is_told(&new, &again, &b), "it has left the new one");
-        }
-    });
-}
-
-#[test]
 fn who_is_refused_takes_no_number_from_its_owner() {
     let reactor = Reactor::new().unwrap();
     let (a, b) = StdUnixStream::pair().unwrap();
@@ -214,126 +214,4 @@ fn who_is_refused_takes_no_number_from_its_owner() {
         assert_eq!(reactor.registrations(), 0);
         assert!(reactor.register(a.as_fd(), custody, Ready::EMPTY).is_ok());
     }
-}
-
-/// Moves an entry while one of the two reactors shuts down; returns whether it was moved, and is marked.
-///
-/// The end comes `delay` loops after the start of the move, or before it: the window that matters is short.
-fn move_beside_an_end(ends: usize, is_refused: bool, delay: usize) -> (bool, bool) {
-    let reactors = two();
-    let [old, new] = &reactors;
-    let (_a, b) = StdUnixStream::pair().unwrap();
-    let _twin = is_refused.then(|| new.register(b.as_fd(), Custody::Ours, Ready::EMPTY).unwrap());
-    let registration = old.register(b.as_fd(), Custody::Ours, Ready::EMPTY).unwrap();
-    let here = AtomicUsize::new(0);
-    let meet = || {
-        here.fetch_add(1, SeqCst);
-        for looks in 0.. {
-            match here.load(SeqCst) {
-                2 => break,
-                _ if looks < 1_000 => std::hint::spin_loop(),
-                _ => thread::yield_now(), // the other one waits for this processor
-            }
-        }
-    };
-    let moved = thread::scope(|threads| {
-        threads.spawn(|| {
-            meet();
-            (0..delay).for_each(|_| std::hint::spin_loop());
-            reactors[ends].shutdown();
-        });
-        meet();
-        registration.move_to(new.clone(), b.as_fd())
-    });
-    (moved.is_ok(), registration.slot().seen().ready().is_shut_down())
-}
-
-#[test]
-fn an_end_beside_a_move_is_the_end_only_where_the_entry_comes_to_be() {
-    for round in 0..1_000 {
-        let delay = round % 100;
-        assert_eq!(move_beside_an_end(0, false, delay), (true, false), "the new one lives");
-        let (is_moved, is_marked) = move_beside_an_end(1, false, delay);
-        assert_eq!(is_moved, is_marked, "it is at the old one, which lives, or else shares the end");
-        assert_eq!(move_beside_an_end(1, true, delay), (false, false), "the old one lives");
-    }
-}
-
-struct Unpark(Thread);
-
-impl Wake for Unpark {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
-}
-
-/// Blocks this thread on a future; other threads turn the reactors.
-fn block_on<F: Future>(future: F) -> F::Output {
-    const HANG: Duration = Duration::from_secs(20);
-    let (mut future, waker) = (pin!(future), Waker::from(Arc::new(Unpark(thread::current()))));
-    loop {
-        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            return output;
-        }
-        let start = Instant::now();
-        thread::park_timeout(HANG);
-        if start.elapsed() >= HANG {
-            eprintln!("a wake was lost");
-            std::process::abort(); // the other threads would go on for ever
-        }
-    }
-}
-
-#[test]
-fn no_byte_is_lost_while_a_socket_moves_all_the_time() {
-    const LEN: usize = 1 << 20;
-    let reactors = two();
-    let (a, b) = UnixStream::pair().unwrap();
-    let (done, moves) = (AtomicBool::new(false), AtomicUsize::new(0));
-    thread::scope(|threads| {
-        for reactor in &reactors {
-            threads.spawn(|| {
-                let mut events = Events::new();
-                while !done.load(SeqCst) {
-                    reactor.turn(&mut events, None).unwrap();
-                }
-            });
-        }
-        within(&reactors[0], || wait(&b, 1));
-        threads.spawn(|| {
-            for round in 0.. {
-                if done.load(SeqCst) {
-                    break;
-                }
-                b.source().registration().unwrap().move_to(reactors[round % 2].clone(), b.as_fd()).unwrap();
-                moves.store(round, SeqCst);
-                thread::yield_now();
-            }
-        });
-        threads.spawn(|| {
-            // One byte at a time, after the last one is gone: every one is an edge that a task waits for.
-            for i in 0..2_000usize {
-                within(&reactors[0], || block_on(b.write_all(&[i as u8])).unwrap());
-                let mut byte = [!(i as u8)];
-                within(&reactors[0], || block_on(b.read_exact(&mut byte)).unwrap());
-                assert_eq!(byte, [i as u8]);
-            }
-            let mut sum = 0;
-            let mut buf = [0; 777];
-            while sum < LEN {
-                sum += within(&reactors[0], || block_on(b.read(&mut buf)).unwrap());
-            }
-            assert_eq!(sum, LEN);
-            done.store(true, SeqCst);
-            reactors.iter().for_each(Reactor::notify);
-        });
-        let mut echo = within(&reactors[1], || a.into_std().unwrap());
-        let mut byte = [0];
-        for _ in 0..2_000 {
-            io::Read::read_exact(&mut echo, &mut byte).unwrap();
-            echo.write_all(&byte).unwrap();
-        }
-        echo.write_all(&vec![7; LEN]).unwrap();
-    });
-    assert!(moves.load(SeqCst) > 0);
 }

@@ -6,6 +6,7 @@ use loom::thread;
 use super::*;
 use crate::primitives::{RwLock, RwLockWriteGuard};
 use crate::ready::Interest;
+use crate::slot::Slot;
 
 fn lock(table: &RwLock<Table>) -> RwLockWriteGuard<'_, Table> {
     table.write().unwrap()
