@@ -80,6 +80,8 @@ fn finish_all(limit: Duration) {
 ///
 /// The standard library's `std::io::stdin()` has a buffer of its own; use one or the other.
 ///
+/// A handle belongs to the runtime in which it is made, as a socket does: its waits fail when that runtime shuts down.
+///
 /// If several tasks wait for one handle by the I/O traits, only the last one to poll is woken. A task with a future or
 /// a handle of its own is independent of others.
 ///
@@ -127,6 +129,8 @@ pub type Stderr = Output<2>;
 ///
 /// `println!` and `std::io::stdout()` write to the same place. They buffer a line until it is complete, so whole lines
 /// there are in order with flushed writes here.
+///
+/// A handle belongs to the runtime in which it is made, as a socket does: its waits fail when that runtime shuts down.
 ///
 /// If several tasks wait for one handle by the I/O traits, only the last one to poll is woken. A task with a future or
 /// a handle of its own is independent of others.
