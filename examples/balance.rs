@@ -10,8 +10,8 @@
 //! multiple of five panics on purpose between the two, and an eleventh asks a server that does not exist: neither
 //! affects the others.
 //!
-//! Beside it stand the same clients by threads (`balance/threads.rs`) and by callbacks (`balance/callbacks.rs`): read the
-//! three functions `client`.
+//! Beside it stand the same clients by threads (`balance/threads.rs`) and by callbacks (`balance/callbacks.rs`): read
+//! the three functions `client`.
 
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};

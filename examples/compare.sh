@@ -49,7 +49,8 @@ sections=("$work"/*.md)
 awk -F ' *[|] *' '
   function label(x, y, anchor, words) {
     gsub(/`/, "", words)
-    return sprintf("<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\" fill=\"#7a828c\">%s</text>\n", x, y + 4, anchor, words)
+    return sprintf("<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\" fill=\"#7a828c\">%s</text>\n", \
+      x, y + 4, anchor, words)
   }
   NF < 4 { column = 0; next }
   !column {
@@ -70,17 +71,21 @@ awk -F ' *[|] *' '
   END {
     left = 300; right = 860; line = 18; top = 46; bottom = top + line * count
     scale = (right - left) / (most > 1.2 ? most : 1.2)
-    printf "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 960 %d\" width=\"960\" height=\"%d\" ", bottom + 24, bottom + 24
+    printf "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 960 %d\" width=\"960\" height=\"%d\" ", \
+      bottom + 24, bottom + 24
     print "font-family=\"Helvetica, Arial, sans-serif\" font-size=\"12\">"
     printf "%s", label(8, 16, "start", "Time per request, by that of nginx or Redis: less is better.")
     for (i = 1; i <= count; i++) {
       y = top + line * (i - 0.5)
       colour = times[i] < 0.98 ? "#2f9e58" : times[i] > 1.02 ? "#d1603d" : "#8b949e"
       printf "%s", label(left - 12, y, "end", names[i])
-      printf "<rect x=\"%d\" y=\"%.1f\" width=\"%.1f\" height=\"12\" rx=\"2\" fill=\"%s\"/>\n", left, y - 6, times[i] * scale, colour
-      printf "%s", label(left + (times[i] < 1 ? 1 : times[i]) * scale + 6, y, "start", sprintf("%.2f of %s", times[i], peers[i]))
+      printf "<rect x=\"%d\" y=\"%.1f\" width=\"%.1f\" height=\"12\" rx=\"2\" fill=\"%s\"/>\n", \
+        left, y - 6, times[i] * scale, colour
+      printf "%s", label(left + (times[i] < 1 ? 1 : times[i]) * scale + 6, y, "start", \
+        sprintf("%.2f of %s", times[i], peers[i]))
     }
-    printf "<path d=\"M%.1f %d V%d\" stroke=\"#8b949e\" stroke-width=\"2\"/>\n%s</svg>\n", left + scale, top, bottom, label(left + scale, bottom + 12, "middle", "1")
+    printf "<path d=\"M%.1f %d V%d\" stroke=\"#8b949e\" stroke-width=\"2\"/>\n%s</svg>\n", \
+      left + scale, top, bottom, label(left + scale, bottom + 12, "middle", "1")
   }
 ' "${sections[@]}" >results.svg
 echo "written: examples/RESULTS.md, examples/results.svg" >&2

@@ -36,8 +36,8 @@ struct Holders {
 }
 
 impl Holders {
-    /// `task` is about to wait for `lock`. An error if the holder of that lock waits for another, whose holder waits ...
-    /// for a lock of `task`: each waits for the next, and nobody can go on.
+    /// `task` is about to wait for `lock`. An error if the holder of that lock waits for another, whose holder waits
+    /// ... for a lock of `task`: each waits for the next, and nobody can go on.
     fn check(&self, task: usize, lock: usize) -> io::Result<()> {
         let mut wanted = Some(lock);
         while let Some(holder) = wanted.and_then(|lock| self.holder[lock].get()) {
@@ -226,8 +226,8 @@ mod linux {
         Ok(())
     }
 
-    /// A plain file is always "ready": a read may wait for the disk all the same. So epoll refuses it, and mini reads on
-    /// a thread, unless the kernel has the bytes in memory (`RWF_NOWAIT`, preadv2(2)).
+    /// A plain file is always "ready": a read may wait for the disk all the same. So epoll refuses it, and mini reads
+    /// on a thread, unless the kernel has the bytes in memory (`RWF_NOWAIT`, preadv2(2)).
     async fn a_file() -> io::Result<()> {
         let refused = AsyncFd::new(File::open("/proc/self/exe")?).expect_err("a file cannot be waited for");
         let bytes = mini::fs::read("/proc/self/exe").await?;

@@ -2,9 +2,9 @@
 //! before what may wait.
 //!
 //! A runtime has no priorities for tasks, and needs none: a task that takes its work from several queues looks into the
-//! most important one first. Here that is `or`, which polls its first future first. Whoever waits in a lower queue waits
-//! for all of the higher ones, so each level needs a bound of its own: queues of a length that somebody chose, and
-//! clients that give up. What nobody waits for any more is thrown away unserved.
+//! most important one first. Here that is `or`, which polls its first future first. Whoever waits in a lower queue
+//! waits for all of the higher ones, so each level needs a bound of its own: queues of a length that somebody chose,
+//! and clients that give up. What nobody waits for any more is thrown away unserved.
 //!
 //! ```text
 //! levels [--milliseconds N]

@@ -1,9 +1,9 @@
 //! A library that spawns, and names no runtime: its tasks run in the one that its caller is in.
 //!
-//! `Latest` keeps the last answer to a question that it asks again and again, in a task of its own. It calls `mini::spawn`,
-//! which finds the runtime of the thread: that of `#[mini::main]` here, of `block_on` or `#[mini::test]` in its tests
-//! (`tests/library.rs`). Where callers are outside of any runtime, a library takes a `Handle` instead; the guide's chapter
-//! of templates has one.
+//! `Latest` keeps the last answer to a question that it asks again and again, in a task of its own. It calls
+//! `mini::spawn`, which finds the runtime of the thread: that of `#[mini::main]` here, of `block_on` or `#[mini::test]`
+//! in its tests (`tests/library.rs`). Where callers are outside of any runtime, a library takes a `Handle` instead; the
+//! guide's chapter of templates has one.
 //!
 //! ```text
 //! library                       asks three sources for a tenth of a second, and prints the last answers

@@ -195,7 +195,8 @@ impl Sums {
     fn print(&self) {
         let share = |time: Duration| 100.0 * time.as_secs_f64() / self.whole().as_secs_f64();
         println!(
-            "  = {} turns: waited {:.1} %, {} events, {} timers, woken {} in {:.1} %, again {} in {:.1} %, idle {}, rest {:.1} %",
+            "  = {} turns: waited {:.1} %, {} events, {} timers, woken {} in {:.1} %, again {} in {:.1} %, \
+             idle {}, rest {:.1} %",
             self.turns,
             share(self.waited),
             self.events,

@@ -5,8 +5,8 @@
 //! kernel's backlog, and costs the server nothing.
 //!
 //! The program measures the answers to clients that are connected already, and how many newcomers get one before they
-//! give up: without newcomers; with as many as the server can just take, and with more than it can, 150 % of its time in
-//! all; each at a server that accepts when idle, and at one that accepts whenever it can.
+//! give up: without newcomers; with as many as the server can just take, and with more than it can, 150 % of its time
+//! in all; each at a server that accepts when idle, and at one that accepts whenever it can.
 //!
 //! ```text
 //! priority [--rounds N]          N half seconds for each of the five

@@ -1,5 +1,5 @@
-//! A server for the protocol of Redis, RESP2, in five styles: a busy loop and a loop around epoll or kqueue, without mini,
-//! an actor that owns the data, on one thread and on several workers, and tasks on one thread that share it.
+//! A server for the protocol of Redis, RESP2, in five styles: a busy loop and a loop around epoll or kqueue, without
+//! mini, an actor that owns the data, on one thread and on several workers, and tasks on one thread that share it.
 //!
 //! ```text
 //! redis [--style STYLE]                              try a style, or all, with a few commands, print them, end

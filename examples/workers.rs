@@ -5,9 +5,10 @@
 //! late the loop is for a timer each millisecond: with nothing else to do, with jobs on such threads, with jobs on
 //! ordinary threads, and with jobs in the loop itself.
 //!
-//! There are two ways. A nice value is a share: a thread at 19 gets about a seventieth of what an ordinary one gets, and
-//! as much as any other at 19. The scheduling class `SCHED_IDLE` (sched(7)) is for threads that run when no other wants
-//! to: they give way even to what is at 19, so also to other programs of low priority, and may get nearly nothing.
+//! There are two ways. A nice value is a share: a thread at 19 gets about a seventieth of what an ordinary one gets,
+//! and as much as any other at 19. The scheduling class `SCHED_IDLE` (sched(7)) is for threads that run when no other
+//! wants to: they give way even to what is at 19, so also to other programs of low priority, and may get nearly
+//! nothing.
 //!
 //! ```text
 //! workers [--seconds N] [--jobs N]          N jobs at a time; two per processor if not given

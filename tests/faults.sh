@@ -175,7 +175,10 @@ one() {
   [ "$happened" -gt 0 ] || result="NOTHING HAPPENED"
   count=$((count + 1))
   printf '%-8s %-7s %-7s %-52s %8s  %s\n' "$scenario" "$workers" "$should" "$faults" "$happened" "$result"
-  [ "$result" = ok ] || { failed=$((failed + 1)); grep -v '^mini: could not start' "$out/said" | tail -n 8 | sed 's/^/    /'; }
+  [ "$result" = ok ] || {
+    failed=$((failed + 1))
+    grep -v '^mini: could not start' "$out/said" | tail -n 8 | sed 's/^/    /'
+  }
 }
 
 while read -r line; do

@@ -53,12 +53,14 @@ fetch_std() {
   STD_SOURCE=$cache/rustc-$version-src/library
   [ ! -d "$STD_SOURCE" ] || return 0
   mkdir -p "$cache/lists/partial" "$cache/archives/partial"
-  echo "deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian sid main" >"$cache/sid.list"
+  echo "deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian sid main" \
+    >"$cache/sid.list"
   local options=(-qq -o "Dir::State::Lists=$cache/lists" -o "Dir::Etc::SourceList=$cache/sid.list"
     -o Dir::Etc::SourceParts=/nonexistent -o "Dir::Cache=$cache")
   apt-get "${options[@]}" update
   local package
-  package=$(apt-cache "${options[@]}" showsrc --only-source rustc | sed -n "s/^Version: \($version+.*\)/\1/p" | head -n 1)
+  package=$(apt-cache "${options[@]}" showsrc --only-source rustc |
+    sed -n "s/^Version: \($version+.*\)/\1/p" | head -n 1)
   if [ -z "$package" ]; then
     echo "Debian has no source of Rust $version any more: set STD_SOURCE"
     exit 1
@@ -109,7 +111,8 @@ case $kind in
       printf '\n-- %s\n' "$example"
       "${memcheck[@]}" "$output/debug/examples/$example" </dev/null
     done
-    models=$(cargo test --quiet -p mini-fuzz --test fuzz --no-run --message-format=json | sed -n 's/.*"executable":"\([^"]*\)".*/\1/p')
+    models=$(cargo test --quiet -p mini-fuzz --test fuzz --no-run --message-format=json |
+      sed -n 's/.*"executable":"\([^"]*\)".*/\1/p')
     for seed in 1 2 3; do
       MINI_FUZZ_SEED=$seed "${memcheck[@]}" "$models" --test-threads=1
     done

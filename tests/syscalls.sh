@@ -52,7 +52,10 @@ at_full_speed() {
 
 for workers in 1 2; do
   # The least of three tries: other programs on the machine make a runtime of several workers see to those that wait.
-  for try in 1 2 3; do at_full_speed && break; [ "$try" -lt 3 ] || { echo "more system calls than promised"; exit 1; }; done
+  for try in 1 2 3; do
+    at_full_speed && break
+    [ "$try" -lt 3 ] || { echo "more system calls than promised"; exit 1; }
+  done
 
   # Each call of the workers counted, for a second. The monitor takes workers that the tracer stops for stuck ones: it
   # looks closer (openat, read), and waits in their place.
@@ -74,7 +77,8 @@ for workers in 1 2; do
       recv = calls["recvfrom"]; send = calls["sendto"]; wait = calls["epoll_wait"] + calls["epoll_pwait2"]
       delete calls["recvfrom"]; delete calls["sendto"]; delete calls["epoll_wait"]; delete calls["epoll_pwait2"]
       for (name in calls) { rest = rest " " name "=" calls[name]; others += calls[name] }
-      printf "%d worker(s), per message: recvfrom %.3f  epoll_wait %.3f  others %.4f%s\n", workers, recv / send, wait / send, others / send, rest
+      printf "%d worker(s), per message: recvfrom %.3f  epoll_wait %.3f  others %.4f%s\n", \
+        workers, recv / send, wait / send, others / send, rest
       if (send < 200 || recv / send > 1.02 || wait / send > 1.02) exit 1
       # Of several workers some are called (futex), and called back to the reactor (write), or hear what the monitor
       # has waited for (read).

@@ -4,10 +4,10 @@
 //! $ cargo bench -p mini-benches --bench timers
 //! ```
 //!
-//! Two figures, each beside 10, 10,000 and 1,000,000 timers that are pending: to insert one and take it back, as a timeout
-//! does that is not needed; and to let all of them fire, for each of them. mini's are what a program pays: a `Sleep`
-//! that is polled, its lock, and its drop. The heap forgets a timer that was taken back when it comes to its top, and
-//! is built anew when most of it is forgotten.
+//! Two figures, each beside 10, 10,000 and 1,000,000 timers that are pending: to insert one and take it back, as a
+//! timeout does that is not needed; and to let all of them fire, for each of them. mini's are what a program pays: a
+//! `Sleep` that is polled, its lock, and its drop. The heap forgets a timer that was taken back when it comes to its
+//! top, and is built anew when most of it is forgotten.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};

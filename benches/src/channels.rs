@@ -15,7 +15,8 @@
 //! - *Reply*: a task that makes a channel for one answer, and another task that answers.
 //! - *Alone*: a task takes a lock and releases it.
 //! - *Crowd*: 64 tasks take one lock in turn and hold it while they yield once. Beside it the longest wait for the
-//!   lock in rounds of all 64: in time, where each pause of the machine counts, and in locks that others took meanwhile.
+//!   lock in rounds of all 64: in time, where each pause of the machine counts, and in locks that others took
+//!   meanwhile.
 //! - *Scope*: 100 futures in one task, and what one of them costs; beside it `FuturesUnordered` of futures-util.
 
 mod channel;

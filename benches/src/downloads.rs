@@ -71,7 +71,7 @@ pub(crate) fn run(args: impl Iterator<Item = String>) -> ExitCode {
 }
 
 fn save_table(table: &str, machine: &Machine) -> io::Result<()> {
-    let lead = "A file of 1 KiB beside 8 and 32 downloads over loopback, served by one thread on one CPU; \
+    let lead = "A file of 1 KiB beside 8 and 32 downloads over loopback, served by one thread on one CPU;\n\
         medians of the rounds, written";
     let command = format!("cargo bench -p mini-benches -- {COMMAND} --save");
     save_page("DOWNLOADS.md", &opening("Small files beside downloads", lead, (&command, false), machine), table)

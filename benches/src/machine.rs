@@ -49,7 +49,7 @@ fn placement(cpus: &[usize]) -> String {
             format!("everything on CPU {}; there is no other, so `mt` rows say little", cpus.first().unwrap_or(&0))
         }
         [first, second, ..] => format!(
-            "`ct` rows on CPU {first}, `mt` rows on CPUs {first} and {second}; in `wake by a thread` the runtime on \
+            "`ct` rows on CPU {first}, `mt` rows on CPUs {first} and {second};\n  in `wake by a thread` the runtime on \
              CPU {first} (`ct` and `mt`), the thread on CPU {first} (same) or {second} (other)"
         ),
     }

@@ -1,9 +1,9 @@
 //! The same clients by callbacks, which is what `async` replaces: each step is a function that is called when the step
 //! before is over.
 //!
-//! The loop has sixty lines. What the style costs is in [`client`] and [`request`]: the steps nest, or are scattered over
-//! functions; each error is passed on by hand; no variable lives from one step to the next unless it is moved there; and
-//! a panic comes to the loop, which does not know whose it was.
+//! The loop has sixty lines. What the style costs is in [`client`] and [`request`]: the steps nest, or are scattered
+//! over functions; each error is passed on by hand; no variable lives from one step to the next unless it is moved
+//! there; and a panic comes to the loop, which does not know whose it was.
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};

@@ -124,7 +124,8 @@ for connections in 64 256; do
     file=$work/$name.$connections
     awk -v rate="$(median "$file" 1)" -v base="$base" -v p99="$(median "$file" 2)" -v cpu="$(median "$file" 3)" \
       -v errors="$(total "$file" 4)" -v name="${name/mini/\`http\`}" -v connections="$connections" 'BEGIN {
-        printf "| %d | %s | %d | %.2f | %.1f | %.1f | %d |\n", connections, name, rate, rate / base, p99 / 1000, cpu / 1000, errors
+        printf "| %d | %s | %d | %.2f | %.1f | %.1f | %d |\n", \
+          connections, name, rate, rate / base, p99 / 1000, cpu / 1000, errors
       }'
   done
 done

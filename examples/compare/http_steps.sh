@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Compares the four servers of the example `http_steps` with nginx and Apache, by the example's own twenty clients; prints
-# a table for RESULTS.md to stdout, and what it does to stderr. Servers run on CPU 0, the clients on CPU 1.
+# Compares the four servers of the example `http_steps` with nginx and Apache, by the example's own twenty clients;
+# prints a table for RESULTS.md to stdout, and what it does to stderr. Servers run on CPU 0, the clients on CPU 1.
 #
 #   examples/compare/http_steps.sh [ROUNDS [MILLISECONDS]]     5 rounds of 1000 ms by default; needs Linux and root
 set -euo pipefail
@@ -71,7 +71,10 @@ done
 
 # The processes of a server, and their memory in kB: what is shared between them is divided (proc(5), Pss).
 processes() { echo "$1"; pgrep -P "$1" || true; }
-memory() { processes "$1" | while read -r pid; do awk '/^Pss:/ { print $2 }' "/proc/$pid/smaps_rollup"; done | awk '{ sum += $1 } END { print sum }'; }
+memory() {
+  processes "$1" | while read -r pid; do awk '/^Pss:/ { print $2 }' "/proc/$pid/smaps_rollup"; done |
+    awk '{ sum += $1 } END { print sum }'
+}
 threads() { processes "$1" | while read -r pid; do ls "/proc/$pid/task"; done | wc -l; }
 
 # One run; appends "rate p99_ms rate_beside_a_slow_client memory_kB threads" to the file of that server.
@@ -97,10 +100,10 @@ done
 
 echo "## The steps of \`http_steps\`, nginx and Apache"
 echo
-echo "Twenty clients, a new connection for each request, a file of 4 KiB; medians of $rounds rounds of $span ms, interleaved."
-echo "Servers have CPU 0, the clients CPU 1. $(nginx -v 2>&1 | sed 's/.*: //') with one worker,"
-echo "$(apache2 -v | sed -n 's/.*: \(Apache[^ ]*\).*/\1/p') with the event MPM and its defaults. The slow client sends half a request. Memory and threads"
-echo "are those of all processes of a server."
+echo "Twenty clients, a new connection for each request, a file of 4 KiB; medians of $rounds rounds of $span ms,"
+echo "interleaved. Servers have CPU 0, the clients CPU 1. $(nginx -v 2>&1 | sed 's/.*: //') with one worker,"
+echo "$(apache2 -v | sed -n 's/.*: \(Apache[^ ]*\).*/\1/p') with the event MPM and its defaults."
+echo "The slow client sends half a request. Memory and threads are those of all processes of a server."
 echo
 echo "| server | requests per second | of nginx | p99, ms | beside a slow client | memory, MB | threads |"
 echo "|---|---|---|---|---|---|---|"

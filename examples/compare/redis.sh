@@ -21,7 +21,14 @@ boost=()
 nice -n -15 true 2>/dev/null && boost=(nice -n -15) # for all of them, against whatever else runs here
 
 port() { # SERVER
-  case $1 in redis) echo 16379 ;; actor) echo 16380 ;; local) echo 16381 ;; raw) echo 16382 ;; workers) echo 16383 ;; busy) echo 16384 ;; esac
+  case $1 in
+    redis) echo 16379 ;;
+    actor) echo 16380 ;;
+    local) echo 16381 ;;
+    raw) echo 16382 ;;
+    workers) echo 16383 ;;
+    busy) echo 16384 ;;
+  esac
 }
 
 start() { # SERVER COMMAND...
@@ -51,7 +58,8 @@ run() { # SERVER COMMAND PIPELINE
   line=$("${boost[@]}" taskset -c 1 redis-benchmark -p "$(port "$1")" -t "$2" -n "$requests" -P "$3" --csv | tail -1)
   after=$(cpu "${pids[$1]}")
   [ "$1" != busy ] || { kill "${pids[busy]}" && wait "${pids[busy]}" || true; }
-  awk -F'[",]+' -v cpu=$(((after - before) / requests)) '{ print $3, $5, $6, $7, $8, $9, cpu }' <<<"$line" >>"$work/$1.$2.$3"
+  awk -F'[",]+' -v cpu=$(((after - before) / requests)) '{ print $3, $5, $6, $7, $8, $9, cpu }' <<<"$line" \
+    >>"$work/$1.$2.$3"
   say "  $1 $2 -P $3: $(tail -1 "$work/$1.$2.$3")"
 }
 
@@ -71,9 +79,8 @@ echo "## \`redis\` and Redis"
 echo
 echo "\`redis-benchmark\` with 50 clients, medians of $rounds rounds of $count batches each, interleaved. Each server"
 echo "has one thread, on CPU 0, redis-benchmark has CPU 1; the style \`workers\` has two, on both."
-echo "$(redis-server --version | sed 's/ sha.*//') keeps nothing"
-echo "on disk, as \`redis\` does. Latencies are in ms, as the client sees them, CPU time is"
-echo "the server's, in µs per request."
+echo "$(redis-server --version | sed 's/ sha.*//') keeps nothing on disk, as \`redis\` does."
+echo "Latencies are in ms, as the client sees them, CPU time is the server's, in µs per request."
 echo
 echo "| command | pipeline | server | requests per second | of Redis | min | p50 | p95 | p99 | max | CPU |"
 echo "|---|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|"
@@ -82,7 +89,8 @@ for pipeline in 1 16; do
     base=$(median "$work/redis.$command.$pipeline" 1)
     for server in "${servers[@]}"; do
       figures=$(for column in 1 2 3 4 5 6 7; do median "$work/$server.$command.$pipeline" "$column"; done)
-      awk -v name="${server/redis/Redis}" -v command="${command^^}" -v pipeline="$pipeline" -v base="$base" -v figures="${figures//$'\n'/ }" 'BEGIN {
+      awk -v name="${server/redis/Redis}" -v command="${command^^}" -v pipeline="$pipeline" -v base="$base" \
+        -v figures="${figures//$'\n'/ }" 'BEGIN {
         split(figures, of, " ")
         printf "| %s | %d | %s | %d | %.2f | %.3f | %.3f | %.3f | %.3f | %.3f | %.2f |\n",
           command, pipeline, name, of[1], of[1] / base, of[2], of[3], of[4], of[5], of[6], of[7] / 1000

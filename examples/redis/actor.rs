@@ -1,7 +1,7 @@
 //! The style `actor`: one task owns the store, and the connections send it their batches over a channel.
 //!
-//! A whole pipeline is one message there and one back, with its buffers. Connections and actor may run on several workers,
-//! as goroutines do: then a message goes from one processor to another and back.
+//! A whole pipeline is one message there and one back, with its buffers. Connections and actor may run on several
+//! workers, as goroutines do: then a message goes from one processor to another and back.
 
 use std::io;
 

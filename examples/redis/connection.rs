@@ -1,8 +1,8 @@
 //! One client: bytes in, commands to the database, replies out.
 //!
-//! Run as a task by `server`, in all styles with tasks: they differ only in the `Database`. Requests that come together are
-//! answered together, by one write. Nothing is read before the replies are written, so a client that takes no replies
-//! can send no more requests either.
+//! Run as a task by `server`, in all styles with tasks: they differ only in the `Database`. Requests that come together
+//! are answered together, by one write. Nothing is read before the replies are written, so a client that takes no
+//! replies can send no more requests either.
 //!
 //! Rejected: one task that reads and one that writes for each client (the replies that wait between the two need a
 //! bound of their own).

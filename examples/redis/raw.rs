@@ -1,9 +1,9 @@
 //! The styles `raw` and `busy`: the same commands in a loop of their own, without mini.
 //!
-//! `raw` is a loop around epoll(7) or kqueue(2): the least that a server on one thread costs, to hold the others against. Each client
-//! is a state in a table, which is what a task is elsewhere; whatever a client waits for, the loop has to remember.
-//! `busy` is the loop before that: it asks every client whether something has come, again and again. It answers as fast,
-//! and keeps a processor busy while nobody says anything.
+//! `raw` is a loop around epoll(7) or kqueue(2): the least that a server on one thread costs, to hold the others
+//! against. Each client is a state in a table, which is what a task is elsewhere; whatever a client waits for, the loop
+//! has to remember. `busy` is the loop before that: it asks every client whether something has come, again and again.
+//! It answers as fast, and keeps a processor busy while nobody says anything.
 
 use std::collections::HashMap;
 use std::io::{self, ErrorKind, Read};

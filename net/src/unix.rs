@@ -205,7 +205,8 @@ fn raw_path(operation: &'static str, path: &Path) -> io::Result<SockAddr> {
 }
 
 /// The kernel would silently cut a path at a zero byte, so there must be none, and Linux would bind to an abstract name
-/// of its own choice if the path is empty (unix(7), "autobind"). A path that begins with a zero byte is an abstract name.
+/// of its own choice if the path is empty (unix(7), "autobind"). A path that begins with a zero byte is an abstract
+/// name.
 fn encode_path(path: &Path) -> io::Result<SockAddr> {
     if path.as_os_str().is_empty() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "a socket path must not be empty"));

@@ -82,7 +82,8 @@ pub trait AsyncBufReadExt: AsyncBufRead {
 
     /// Appends bytes to `buf` up to and with the first `delimiter`, or up to the end. Returns how many.
     ///
-    /// There is no limit: to bound the memory that a peer can fill, read from a [`take`](crate::io::AsyncReadExt::take).
+    /// There is no limit: to bound the memory that a peer can fill, read from a
+    /// [`take`](crate::io::AsyncReadExt::take).
     ///
     /// # Examples
     ///

@@ -1,7 +1,8 @@
 //! Waiting for signals: Ctrl-C, and on Unix any other.
 //!
 //! [`termination`] is for programs that want to stop in order: it hears Ctrl-C and SIGTERM, and a second one ends the
-//! program at once. [`ctrl_c`] hears each Ctrl-C, which then never ends the program by itself. [`unix::signal`] has the rest.
+//! program at once. [`ctrl_c`] hears each Ctrl-C, which then never ends the program by itself. [`unix::signal`] has the
+//! rest.
 //!
 //! A listener belongs to the process that made it, and hears nothing that is sent to a child of fork(2). SIGINT,
 //! SIGTERM and SIGQUIT end such a child, as they do by default, until it makes a listener of its own.

@@ -1,7 +1,7 @@
 //! Tasks: futures that the runtime polls, the handles to them, and what a task may ask about itself.
 //!
-//! [`spawn`] starts one and gives a [`JoinHandle`], which waits for its output and can cancel it; a [`JoinSet`] has many.
-//! [`spawn_blocking`] takes a closure that may block, [`spawn_local`] a future that is not `Send`.
+//! [`spawn`] starts one and gives a [`JoinHandle`], which waits for its output and can cancel it; a [`JoinSet`] has
+//! many. [`spawn_blocking`] takes a closure that may block, [`spawn_local`] a future that is not `Send`.
 //!
 //! # Examples
 //!

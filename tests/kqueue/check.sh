@@ -33,14 +33,16 @@ if ! [ -e "$root/complete" ]; then
   library=$(needs libstd-rust-web-dev 'libstd-rust-web-[0-9.]*')
   [ -n "$library" ] || { echo "apt knows no rustc-web: run apt-get update first"; exit 1; }
   mkdir -p "$cache/deb" "$root"
-  (cd "$cache/deb" && apt-get download rustc-web rust-web-src libstd-rust-web-dev "$library" "$(needs "$library" 'libllvm[0-9.]*')")
+  llvm=$(needs "$library" 'libllvm[0-9.]*')
+  (cd "$cache/deb" && apt-get download rustc-web rust-web-src libstd-rust-web-dev "$library" "$llvm")
   for package in "$cache"/deb/*.deb; do dpkg -x "$package" "$root"; done
   touch "$root/complete"
 fi
 
 # `-Zbuild-std` is for nightly compilers, and for those that are told to be one.
 export RUSTC=$root/usr/bin/rustc RUSTDOC=$root/usr/bin/rustdoc RUSTC_BOOTSTRAP=1
-LD_LIBRARY_PATH=$(dirname "$(find "$root/usr/lib" -name 'librustc_driver-*.so' | head -n 1)")${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+libraries=$(dirname "$(find "$root/usr/lib" -name 'librustc_driver-*.so' | head -n 1)")
+LD_LIBRARY_PATH=$libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 export LD_LIBRARY_PATH CARGO_TARGET_DIR=$cache/build
 unset RUSTFLAGS RUSTUP_TOOLCHAIN
 
@@ -48,7 +50,8 @@ unset RUSTFLAGS RUSTUP_TOOLCHAIN
 linker() {
   if ! [ -e "$cache/zig/ziglang/zig" ]; then
     mkdir -p "$cache/zig"
-    (cd "$cache/zig" && pip download --quiet --no-deps ziglang && python3 -m zipfile -e ziglang-*.whl . && chmod +x ziglang/zig)
+    (cd "$cache/zig" && pip download --quiet --no-deps ziglang &&
+      python3 -m zipfile -e ziglang-*.whl . && chmod +x ziglang/zig)
   fi
   cat >"$cache/$1-cc" <<END
 #!/usr/bin/env bash
@@ -91,7 +94,8 @@ for target in "${targets[@]}"; do
   # A warning fails too. Not by `-D warnings`: that would go for the standard library as well.
   if cargo check -Zbuild-std=std,test --target "$target" --all-features --lib --tests \
       -p mini-time -p mini-net -p mini-rt >"$log" 2>&1 \
-      && cargo check -Zbuild-std=std --target "$target" -p mini-more-examples --example redis >>"$log" 2>&1 && ! grep -q '^warning' "$log"; then
+      && cargo check -Zbuild-std=std --target "$target" -p mini-more-examples --example redis >>"$log" 2>&1 \
+      && ! grep -q '^warning' "$log"; then
     echo "$target: no error, no warning"
   else
     grep -v '^ *\(Compiling\|Checking\|Downloaded\|Downloading\|Blocking\)' "$log" || true

@@ -109,7 +109,8 @@ fn streams_that_have_ended() {
                 std::os::fd::OwnedFd::from(listener).into()
             }).unwrap();
             listener.accept());
-        others_run_beside!("reads at the end of a file", let mut file = mini::fs::File::open("/dev/null").await.unwrap();
+        others_run_beside!("reads at the end of a file",
+            let mut file = mini::fs::File::open("/dev/null").await.unwrap();
             file.read(&mut [0]));
         others_run_beside!("no such file"; mini::fs::read("/no/such/file"));
         others_run_beside!("a path with a nul"; mini::fs::read("\0"));
@@ -200,7 +201,8 @@ fn channels_that_are_closed() {
         others_run_beside!("wait_for", let (_sender, mut receiver) = watch::channel(1); receiver.wait_for(|_| true));
         others_run_beside!("watch closed", let (sender, _) = watch::channel(1); sender.closed());
         others_run_beside!("broadcast recv", let (_, mut receiver) = broadcast::channel::<u8>(1); receiver.recv());
-        others_run_beside!("a closed semaphore", let permits = { let permits = Semaphore::new(1); permits.close(); permits };
+        others_run_beside!("a closed semaphore",
+            let permits = { let permits = Semaphore::new(1); permits.close(); permits };
             permits.acquire());
     });
 }
@@ -215,7 +217,8 @@ fn locks_that_are_free() {
         others_run_beside!("acquire none", let permits = Semaphore::new(0); permits.acquire_many(0));
         others_run_beside!("notified", let notify = Notify::new(); { notify.notify_one(); notify.notified() });
         others_run_beside!("a barrier of one", let barrier = Barrier::new(1); barrier.wait());
-        others_run_beside!("a cell that fails", let cell = OnceCell::<u8>::new(); cell.get_or_try_init(async || Err(())));
+        others_run_beside!("a cell that fails", let cell = OnceCell::<u8>::new();
+            cell.get_or_try_init(async || Err(())));
         others_run_beside!("a cell that has a value", let cell = OnceCell::new_with(Some(1));
             cell.get_or_init(async || 2));
         others_run_beside!("a cell that is set once", let cell = SetOnce::new_with(Some(1)); cell.wait());

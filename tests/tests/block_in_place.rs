@@ -313,7 +313,8 @@ fn a_block_on_inside_is_in_no_task() {
     });
 }
 
-/// A thread whose `block_on` has got no core is no worker; what it is in the middle of must not meet other tasks either.
+/// A thread whose `block_on` has got no core is no worker; what it is in the middle of must not meet other tasks
+/// either.
 #[test]
 fn a_block_on_inside_of_an_external_one_polls_no_task() {
     within(LIMIT, || {

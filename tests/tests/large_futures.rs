@@ -219,7 +219,9 @@ fn measure_spawns() -> Vec<Option<&'static str>> {
         "JoinSet::spawn_blocking_on" drop(JoinSet::new().spawn_blocking_on(job::<N>(), of_mini().handle())),
             drop(Set::new().spawn_blocking_on(job::<N>(), of_tokio().handle()));
         "JoinSet::from_iter"
-            of_mini().block_on(async { [0].map(|_| large::<N>()).into_iter().collect::<JoinSet<_>>().join_all().await }),
+            of_mini().block_on(async {
+                [0].map(|_| large::<N>()).into_iter().collect::<JoinSet<_>>().join_all().await
+            }),
             of_tokio().block_on(async { [0].map(|_| large::<N>()).into_iter().collect::<Set<_>>().join_all().await });
 
         "Group::spawn" of_mini().block_on(async { drop(Group::new().spawn(large::<N>())) }),

@@ -247,7 +247,8 @@ fn the_monitor_outlives_any_number_of_owners() {
     });
 }
 
-/// Beside threads that compute, each wake of the worker makes it wait for a CPU, and then it does not seem to be stalled.
+/// Beside threads that compute, each wake of the worker makes it wait for a CPU, and then it does not seem to be
+/// stalled.
 #[test]
 fn a_stall_goes_on_while_the_worker_waits_for_a_cpu() {
     within(LIMIT, || {

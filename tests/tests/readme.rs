@@ -62,7 +62,8 @@ fn blocks(chapter: &str) -> Vec<String> {
     blocks.map(|block| block.split_once('\n').expect("code").1.to_owned()).collect()
 }
 
-/// The templates, and the server with a protocol of its own, as programs: `main` has another name, and tests are functions.
+/// The templates, and the server with a protocol of its own, as programs: `main` has another name, and tests are
+/// functions.
 fn templates() -> Vec<String> {
     let mut templates = blocks(&chapter("templates.md"));
     // The library runs with its test in the place of what shows how to use it.

@@ -1,8 +1,8 @@
 //! Prints how many seeds a second a simulation takes, and how long an idle hour does.
 //!
-//! The program is small: eight clients, each on a host of its own, send twenty messages of 32 bytes to a server that sends
-//! them back; one segment of a hundred is lost. Beside it, in turn with it, a bare loop does the same over queues in
-//! memory and polls as often: no network, no time, no faults, nothing that watches.
+//! The program is small: eight clients, each on a host of its own, send twenty messages of 32 bytes to a server that
+//! sends them back; one segment of a hundred is lost. Beside it, in turn with it, a bare loop does the same over queues
+//! in memory and polls as often: no network, no time, no faults, nothing that watches.
 //!
 //! `taskset -c 1 cargo run --profile bench -p mini-bench-simulation [SEEDS]`
 

@@ -63,8 +63,8 @@ async fn until_asleep(server: &Server) {
     finish(watcher).await;
 }
 
-/// Asks for a one. PostgreSQL sends the signal of a cancellation twice, to the process and to its group, and the second may
-/// come when the next query runs already.
+/// Asks for a one. PostgreSQL sends the signal of a cancellation twice, to the process and to its group, and the second
+/// may come when the next query runs already.
 async fn one_after_cancel(client: &Client) -> i32 {
     loop {
         match client.query_one("SELECT 1", &[]).await {

@@ -15,8 +15,8 @@ use crate::error::Error;
 use crate::literal::{is_integer, is_zero, milliseconds, string_content};
 use crate::parse::{is_ident, is_punct, transparent};
 
-const KNOWN_OF_MAIN: &str = "`flavor`, `worker_threads`, `start_paused`, `main_thread`, `grace`, `dump`, `warnings` and \
-     `crate`";
+const KNOWN_OF_MAIN: &str = "`flavor`, `worker_threads`, `start_paused`, `main_thread`, `grace`, `dump`, `warnings` \
+     and `crate`";
 const KNOWN_OF_TEST: &str = "`flavor`, `worker_threads`, `start_paused`, `main_thread`, `grace`, `dump`, `warnings`, \
      `sim`, `seeds`, `time_limit`, `step_limit` and `crate`";
 const KNOWN_WITH_SIM: &str = "`sim`, `seeds`, `time_limit`, `step_limit` and `crate`";

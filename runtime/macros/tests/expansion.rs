@@ -425,7 +425,10 @@ async fn a_test_may_return_any_termination() -> impl Termination {
 
 /// Passes everything on as `macro_rules!` does: in groups without delimiters.
 macro_rules! passed_on {
-    ($(#[$attribute:meta])* $vis:vis $name:ident, $count:expr, $flavor:literal, $path:path, $output:ty, $body:block) => {
+    (
+        $(#[$attribute:meta])*
+        $vis:vis $name:ident, $count:expr, $flavor:literal, $path:path, $output:ty, $body:block
+    ) => {
         $(#[$attribute])*
         #[mini_macros::main(flavor = $flavor, worker_threads = $count * 2, crate = $path)]
         $vis async fn $name() -> $output $body
@@ -442,7 +445,10 @@ macro_rules! passed_on {
     };
 }
 
-passed_on!(#[must_use = "it is an error"] pub(crate) in_pieces, 1 + 1, "multi_thread", crate::recorder, Result<u8, ()>, { Err(()) });
+passed_on!(
+    #[must_use = "it is an error"]
+    pub(crate) in_pieces, 1 + 1, "multi_thread", crate::recorder, Result<u8, ()>, { Err(()) }
+);
 passed_on!(private, 1, "multi_thread", recorder, u8, { 8 });
 passed_on!(four twice 1 + 1);
 passed_on! {

@@ -214,8 +214,8 @@ pub(super) fn need_runtime(call: &str, location: &Location<'_>) {
 #[cold]
 fn refuse(call: &str, location: &Location<'_>) -> ! {
     panic!(
-        "`{call}`, called at {location}, needs a mini runtime, and none is running on this thread: use `#[mini::main]`, \
-         `mini::block_on` or `Runtime::enter`"
+        "`{call}`, called at {location}, needs a mini runtime, and none is running on this thread: use \
+         `#[mini::main]`, `mini::block_on` or `Runtime::enter`"
     )
 }
 

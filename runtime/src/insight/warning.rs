@@ -24,7 +24,10 @@ use crate::task;
 /// use std::sync::{Arc, Mutex};
 ///
 /// let seen = Arc::new(Mutex::new(Vec::new()));
-/// let hook = { let seen = seen.clone(); move |warning: &mini::runtime::Warning| seen.lock().unwrap().push(warning.clone()) };
+/// let hook = {
+///     let seen = seen.clone();
+///     move |warning: &mini::runtime::Warning| seen.lock().unwrap().push(warning.clone())
+/// };
 /// let runtime = mini::runtime::Builder::new_current_thread().on_warning(hook).build()?;
 /// runtime.block_on(async { /* the test */ });
 /// assert!(seen.lock().unwrap().is_empty());

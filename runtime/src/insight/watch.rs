@@ -42,8 +42,8 @@ pub(super) struct Watch {
     said: Said,
 }
 
-/// Tasks that were spawned at one line may do very different things: a poll that lasts so many times as long as any that
-/// was told of is news.
+/// Tasks that were spawned at one line may do very different things: a poll that lasts so many times as long as any
+/// that was told of is news.
 const MORE: u32 = 2;
 
 /// The warnings that have been emitted, by their line, with the longest duration at that time.

@@ -137,9 +137,10 @@ impl Builder {
     /// `InvalidInput` with a text that names the setting, if a setting makes no sense: no workers, more workers than
     /// processors can be addressed, several workers or a paused clock for a flavour that has none, no blocking threads,
     /// a thread name with a NUL in it, a flight recorder of less than 1 KiB or more than 1 GiB; or if
-    /// `MINI_WORKER_THREADS` decides and is no such number, or `MINI_WARN` neither 1 nor 0. Otherwise the system's error for a new epoll or kqueue
-    /// descriptor; if too many files are open, with their limit. With [`heed_mini_trace`](Self::heed_mini_trace) also
-    /// that of the file, and `Unsupported` if it is asked for and the feature `insight` is off.
+    /// `MINI_WORKER_THREADS` decides and is no such number, or `MINI_WARN` neither 1 nor 0. Otherwise the system's
+    /// error for a new epoll or kqueue descriptor; if too many files are open, with their limit. With
+    /// [`heed_mini_trace`](Self::heed_mini_trace) also that of the file, and `Unsupported` if it is asked for and the
+    /// feature `insight` is off.
     pub fn build(&self) -> io::Result<Runtime> {
         let (mut config, workers) = (self.config.clone(), self.workers);
         config.workers = match config.is_multi_thread {

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Names a runtime for as long as the process runs; see [`Handle::id`](super::Handle::id). Ids are never used twice, and
-/// grow.
+/// Names a runtime for as long as the process runs; see [`Handle::id`](super::Handle::id). Ids are never used twice,
+/// and grow.
 ///
 /// # Examples
 ///

@@ -202,8 +202,8 @@ fn a_lost_task_is_told_of_when_all_others_have_ended() {
 /// The output of a task that nobody joins spawns another task when it is dropped: then the first one counts as alive no
 /// more.
 ///
-/// Planted: `Shared::has_nothing_left` that does not ask whether all workers are parked. (That it asks before it reads what
-/// has begun is not found by drawn orders: it takes four switches at certain places.)
+/// Planted: `Shared::has_nothing_left` that does not ask whether all workers are parked. (That it asks before it reads
+/// what has begun is not found by drawn orders: it takes four switches at certain places.)
 #[test]
 fn what_the_drop_of_an_output_spawns_is_waited_for() {
     struct Spawns(Arc<AtomicUsize>, Arc<Flag>, crate::runtime::Handle);

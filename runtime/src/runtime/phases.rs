@@ -148,7 +148,8 @@ impl fmt::Display for Phases {
         let short = |time: &Duration| format!("{:.1} us", time.as_nanos() as f64 / 1e3);
         write!(
             f,
-            "worker {worker}: waited {}, {events} events, {timers} timers, woken {} in {}, again {} in {}, idle {idle}, rest {}",
+            "worker {worker}: waited {}, {events} events, {timers} timers, woken {} in {}, again {} in {}, \
+             idle {idle}, rest {}",
             short(waited),
             woken.0,
             short(&woken.1),

@@ -369,8 +369,8 @@ pub(crate) fn current_shared(call: &str) -> Arc<Shared> {
 #[track_caller]
 pub(crate) fn missing(call: &str) -> ! {
     panic!(
-        "{call} needs a mini runtime, and this thread is not inside one: call it from a task, under #[mini::main], inside \
-         mini::block_on, or while the guard of Runtime::enter lives"
+        "{call} needs a mini runtime, and this thread is not inside one: call it from a task, under #[mini::main], \
+         inside mini::block_on, or while the guard of Runtime::enter lives"
     )
 }
 

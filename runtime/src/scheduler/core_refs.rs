@@ -165,7 +165,8 @@ mod models {
     #[test]
     fn the_scheduler_is_counted_while_anybody_refers_to_it_and_not_longer() {
         loom::model(|| {
-            let shared = Arc::new(Shared { core_refs: CoreRefs::new(), count: AtomicU32::new(1) }); // 1: the handle's own
+            // 1: the handle's own
+            let shared = Arc::new(Shared { core_refs: CoreRefs::new(), count: AtomicU32::new(1) });
             shared.take(shared.core_refs.hold());
             shared.core_refs.add_here();
             let freeing = thread::spawn({

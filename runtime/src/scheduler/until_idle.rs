@@ -39,8 +39,8 @@ use crate::scheduler::core::Core;
 use crate::scheduler::shared::Shared;
 use crate::scheduler::shutdown::LeftTask;
 
-/// How long a worker waits at most while somebody asks. A hundred looks a second cost nothing, and nobody notices when a
-/// program ends that much later.
+/// How long a worker waits at most while somebody asks. A hundred looks a second cost nothing, and nobody notices when
+/// a program ends that much later.
 pub(crate) const RECHECK: Duration = Duration::from_millis(10);
 
 #[derive(Debug, Default)]

@@ -1,9 +1,9 @@
 //! `Quits`: requests for a dump (SIGQUIT), for a thread that waits for them.
 //!
-//! The handler writes a byte into a socket, and the thread reads it. A request is the thread's unless the program listens
-//! to the signal by itself, which the handler looks up when it runs. While there is no such thread, because it could not
-//! be started, the signal ends the process. So it does in the child of a fork(2) that has no thread of its own
-//! ([`unheard`](super::unheard)).
+//! The handler writes a byte into a socket, and the thread reads it. A request is the thread's unless the program
+//! listens to the signal by itself, which the handler looks up when it runs. While there is no such thread, because it
+//! could not be started, the signal ends the process. So it does in the child of a fork(2) that has no thread of its
+//! own ([`unheard`](super::unheard)).
 //!
 //! # In the handler
 //!

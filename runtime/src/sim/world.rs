@@ -128,7 +128,8 @@ impl World {
     pub(crate) fn check_time(&self, now: Duration) -> Result<(), Halt> {
         if now > self.limits.time {
             return Err(Halt(format!(
-                "the simulation has taken {:?} of virtual time; `time_limit` of `#[mini::test(sim)]` or of `Sim` allows more",
+                "the simulation has taken {:?} of virtual time; `time_limit` of `#[mini::test(sim)]` or of `Sim` \
+                 allows more",
                 self.limits.time
             )));
         }
@@ -159,7 +160,8 @@ impl World {
         state.now = now;
         if state.steps_now > self.limits.steps {
             return Err(Halt(format!(
-                "{} steps, and no time has passed: a livelock; `step_limit` of `#[mini::test(sim)]` or of `Sim` allows more",
+                "{} steps, and no time has passed: a livelock; `step_limit` of `#[mini::test(sim)]` or of `Sim` \
+                 allows more",
                 self.limits.steps
             )));
         }

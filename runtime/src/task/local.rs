@@ -309,7 +309,8 @@ impl<T: 'static, F> TaskLocalFuture<T, F> {
     /// use std::cell::Cell;
     /// mini::task_local! { static CALLS: Cell<u32>; }
     /// mini::block_on(async {
-    ///     let mut counted = Box::pin(CALLS.scope(Cell::new(0), async { CALLS.with(|calls| calls.set(calls.get() + 1)) }));
+    ///     let call = async { CALLS.with(|calls| calls.set(calls.get() + 1)) };
+    ///     let mut counted = Box::pin(CALLS.scope(Cell::new(0), call));
     ///     counted.as_mut().await;
     ///     assert_eq!(counted.as_mut().take_value(), Some(Cell::new(1)));
     /// });

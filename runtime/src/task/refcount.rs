@@ -57,8 +57,8 @@ const FLAGS: u32 = DONE | WAITER | GONE | AGAIN;
 /// One reference; the count is signed, in the upper 28 bits.
 const REF: u32 = 16;
 
-/// More references than this are leaked ones. It is a quarter of what the count can hold, so the threads that pass it at
-/// once, each by one, do not wrap it.
+/// More references than this are leaked ones. It is a quarter of what the count can hold, so the threads that pass it
+/// at once, each by one, do not wrap it.
 const MAX: i32 = 1 << 25;
 
 /// The runner's duty after the output is in place.

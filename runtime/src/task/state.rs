@@ -1,7 +1,7 @@
 //! The scheduling state of a task: who may touch its future next, and who owes it a place in a queue.
 //!
-//! Called by the wakers, the abort handles, the worker that runs the task, and one that looks whether it is lost. Nothing
-//! else reads these words.
+//! Called by the wakers, the abort handles, the worker that runs the task, and one that looks whether it is lost.
+//! Nothing else reads these words.
 //!
 //! ```text
 //!        1 wake            2 start

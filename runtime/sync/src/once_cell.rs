@@ -357,7 +357,10 @@ impl<'a, T, F: FnOnce() -> Fut, Fut: Future> Init<'a, T, F, Fut> {
 }
 
 macro_rules! future {
-    ($(#[$doc:meta])* $future:ident, [$($error:ident)?], $output:ty, $made:ty, $to_result:expr, |$made_value:ident| $out:expr) => {
+    (
+        $(#[$doc:meta])*
+        $future:ident, [$($error:ident)?], $output:ty, $made:ty, $to_result:expr, |$made_value:ident| $out:expr
+    ) => {
         pin_project! {
             $(#[$doc])*
             #[must_use = "futures do nothing unless awaited"]

@@ -308,7 +308,10 @@ impl<T: ?Sized + fmt::Debug> fmt::Debug for RwLock<T> {
 }
 
 macro_rules! future {
-    ($(#[$doc:meta])* $future:ident [$($lifetime:lifetime)?], $source:ty, |$inner:ident| $of:expr, $guard:ident, $output:ty) => {
+    (
+        $(#[$doc:meta])*
+        $future:ident [$($lifetime:lifetime)?], $source:ty, |$inner:ident| $of:expr, $guard:ident, $output:ty
+    ) => {
         pin_project! {
             $(#[$doc])*
             #[must_use = "futures do nothing unless awaited"]

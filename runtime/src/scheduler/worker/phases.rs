@@ -1,8 +1,8 @@
 //! What a turn of the worker's loop has done, for the user's `on_turn` hook.
 //!
 //! A turn begins with a look at the driver or a wait, which deliver events and fire timers, and ends before the next
-//! one. Without a hook nothing is kept here; the worker counts the runs of the class *again* and their time all the same
-//! (a comparison for a measured run, two instructions for one of that class).
+//! one. Without a hook nothing is kept here; the worker counts the runs of the class *again* and their time all the
+//! same (a comparison for a measured run, two instructions for one of that class).
 //!
 //! Rejected: a hook for each phase (five calls a turn, and the user adds up). Sums in `Metrics` (a turn is lost in
 //! them, and it is the turn that one wants to see).

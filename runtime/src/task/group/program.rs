@@ -144,8 +144,8 @@ impl<F: Future> Future for MainBody<F> {
     }
 }
 
-/// Starts the body of `main` as a task of the program, by `start`. Its error is printed by then, and the exit code tells
-/// that there was one.
+/// Starts the body of `main` as a task of the program, by `start`. Its error is printed by then, and the exit code
+/// tells that there was one.
 pub(crate) fn enter<F: Future<Output = ExitCode>>(
     future: F,
     location: &'static Location<'static>,

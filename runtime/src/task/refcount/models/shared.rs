@@ -235,8 +235,8 @@ fn a_reference_left_in_the_queue_of_a_cancelled_task_is_given_back() {
     });
 }
 
-/// A worker looks whether the task is lost, while another one wakes it and polls it once more: it is not, and the wake is
-/// not taken.
+/// A worker looks whether the task is lost, while another one wakes it and polls it once more: it is not, and the wake
+/// is not taken.
 ///
 /// Planted: a count that is read after `let_go`; `let_go` that forgets a mark; `hold` that is Relaxed.
 #[test]
