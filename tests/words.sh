@@ -66,7 +66,8 @@ for my $file (@files) {
     $at++ while $at < @lines && $lines[$at] =~ m{^//[/!]};
     my $item = $at;
     $item++ while $item < @lines && $lines[$item] =~ /^#\[/;
-    my $is_shown = $at > $begin && ($lines[$begin] =~ m{^//!} ? $is_public : ($lines[$item] // "") =~ /^(pub |macro_rules!)/);
+    my $is_of_item = ($lines[$item] // "") =~ /^(pub |macro_rules!)/;
+    my $is_shown = $at > $begin && ($lines[$begin] =~ m{^//!} ? $is_public : $is_of_item);
     paragraphs($file, $begin + 1, map { s{^//[/!] ?}{}r } @lines[$begin .. $at - 1]) if $is_shown;
   }
 }

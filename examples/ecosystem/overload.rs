@@ -1,5 +1,5 @@
-//! Overload: a server of axum that is asked for more than it can do, with and without a layer that sheds load by how late
-//! a task of the runtime was lately.
+//! Overload: a server of axum that is asked for more than it can do, with and without a layer that sheds load by how
+//! late a task of the runtime was lately.
 //!
 //! An answer takes the server a millisecond, and its clients wait for a tenth of a second. They come at their own rate,
 //! whether or not the server keeps up (an open loop): half, once, one and a half times, twice and three times what it

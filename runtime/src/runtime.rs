@@ -118,9 +118,9 @@ impl Runtime {
 
     /// Runs `future` to its end on the calling thread. Several threads may call this at once.
     ///
-    /// The tasks of a multi-threaded runtime run on its worker threads, during the call and after it. The calling thread
-    /// runs `future` and the tasks that [`spawn_local`](crate::spawn_local) makes there, which end with the call. So no
-    /// other task can delay `future`.
+    /// The tasks of a multi-threaded runtime run on its worker threads, during the call and after it. The calling
+    /// thread runs `future` and the tasks that [`spawn_local`](crate::spawn_local) makes there, which end with the
+    /// call. So no other task can delay `future`.
     ///
     /// A `current_thread` runtime has no other thread: the calling one runs its tasks too, and they pause until the
     /// next call. While one of them blocks or computes, `future` waits. Do not hold a lock of `std` that tasks take. If

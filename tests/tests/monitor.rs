@@ -114,8 +114,8 @@ unsafe extern "C" fn epoll_wait(epoll: i32, list: *mut MaybeUninit<Event>, room:
     filled
 }
 
-/// Runs a task that has a socket on a worker, the owner. Wakes it from another thread while the owner waits, and a third
-/// one looks. `waits` is called once in between.
+/// Runs a task that has a socket on a worker, the owner. Wakes it from another thread while the owner waits, and a
+/// third one looks. `waits` is called once in between.
 fn wake_while_another_looks(script: &'static Script, runtime: &Runtime, waits: impl Fn() + Send + 'static) {
     let task = move || async move {
         let socket = udp().await;

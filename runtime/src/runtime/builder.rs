@@ -163,8 +163,8 @@ impl<R> Builder<R> {
         Self { config: Config::new(is_multi_thread), workers: None, pins: false, builds: PhantomData }
     }
 
-    /// Sets the number of worker threads of a multi-threaded runtime, which start on demand, or the number of cores of a
-    /// [`PerCore`].
+    /// Sets the number of worker threads of a multi-threaded runtime, which start on demand, or the number of cores of
+    /// a [`PerCore`].
     ///
     /// # Examples
     ///
@@ -256,7 +256,8 @@ impl<R> Builder<R> {
 
     /// Records the activity of the workers at all times: polls, wakes, spawns, waits, events, timers, steals, blocking
     /// jobs. Each worker, and each thread in `block_on` of a multi-threaded runtime, has a ring buffer of `bytes`; all
-    /// other threads share one more. [`Handle::snapshot`] writes the content, for <https://ui.perfetto.dev>; see the [chapter about traces](crate::guide::trace).
+    /// other threads share one more. [`Handle::snapshot`] writes the content, for <https://ui.perfetto.dev>; see the
+    /// [chapter about traces](crate::guide::trace).
     ///
     /// An event takes 16 bytes, so 1 MiB has the last 65,535 events: a poll and the wake before it are two. `bytes` is
     /// from 1 KiB to 1 GiB, and rounded down to a power of two. Recording takes about 15 ns for each poll and wake, and
@@ -412,9 +413,9 @@ impl<R> Builder<R> {
     /// Sets the time by which the kernel may end a worker's wait late to save energy (`PR_SET_TIMERSLACK` in prctl(2);
     /// Linux only).
     ///
-    /// The default is 1 ns, so timers are exact; the default of Linux is 50 µs. `None` leaves the threads unchanged.
-    /// A thread in `block_on` of a `current_thread` runtime gets its own value back afterwards. The worker that waits for all events uses a kernel
-    /// timer without slack, so its wait is always exact.
+    /// The default is 1 ns, so timers are exact; the default of Linux is 50 µs. `None` leaves the threads unchanged. A
+    /// thread in `block_on` of a `current_thread` runtime gets its own value back afterwards. The worker that waits for
+    /// all events uses a kernel timer without slack, so its wait is always exact.
     ///
     /// # Examples
     ///

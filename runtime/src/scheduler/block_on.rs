@@ -1,9 +1,9 @@
 //! Driving a future to its end on the calling thread.
 //!
 //! In a `current_thread` runtime the thread takes the core and works there, so that no message has to cross to another
-//! thread. If another thread holds it, this one is an external thread: it polls the future itself, parks in between, and
-//! takes the core once it is free. In a `multi_thread` runtime the thread is a guest (`guests.rs`): shared tasks run on
-//! the worker threads.
+//! thread. If another thread holds it, this one is an external thread: it polls the future itself, parks in between,
+//! and takes the core once it is free. In a `multi_thread` runtime the thread is a guest (`guests.rs`): shared tasks
+//! run on the worker threads.
 
 use std::pin::pin;
 use std::sync::{Arc, Weak};

@@ -9,8 +9,8 @@
 //! many as there were calls at one time.
 //!
 //! Rejected: a worker's core for the thread (any task then runs there, and one that blocks delays the future; the
-//! accept loop of a server stood for as long as a handler blocked). A wheel of its own (what is left in it when the call
-//! returns must go elsewhere; who polls a future there may not be who waits for it).
+//! accept loop of a server stood for as long as a handler blocked). A wheel of its own (what is left in it when the
+//! call returns must go elsewhere; who polls a future there may not be who waits for it).
 
 use std::sync::OnceLock;
 

@@ -1,12 +1,12 @@
 //! The holder of a core: no thread, or the one thread that works there.
 //!
-//! The cores of a multi-threaded runtime have a worker thread each, which is started once there is work for it and stays
-//! on its core until the runtime ends. The one core of a `current_thread` runtime is held by the thread in
+//! The cores of a multi-threaded runtime have a worker thread each, which is started once there is work for it and
+//! stays on its core until the runtime ends. The one core of a `current_thread` runtime is held by the thread in
 //! `block_on` or `turn`; another thread in `block_on` polls its own future, as an *external thread*, until the core is
 //! free. A guest (`guests.rs`) is held by its thread in `block_on`.
 //!
-//! Rejected: a thread in `block_on` that takes the core of a worker thread and gives it back (it runs any task then, and
-//! one that blocks delays its future; and a core changes hands beside tasks that may not).
+//! Rejected: a thread in `block_on` that takes the core of a worker thread and gives it back (it runs any task then,
+//! and one that blocks delays its future; and a core changes hands beside tasks that may not).
 
 use std::sync::Arc;
 

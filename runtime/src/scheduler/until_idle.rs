@@ -14,8 +14,8 @@
 //! A task that has ended no longer counts as alive while its output is still being handed over or dropped, which may
 //! spawn. So all other workers must be parked too, and then no task must have begun before they were.
 //!
-//! Threads in `block_on` of a `multi_thread` runtime have no bit among those of workers: what such a thread begins after
-//! its last local task has counted as ended, while it drops an output, may not be waited for.
+//! Threads in `block_on` of a `multi_thread` runtime have no bit among those of workers: what such a thread begins
+//! after its last local task has counted as ended, while it drops an output, may not be waited for.
 //!
 //! # Lost tasks
 //!

@@ -117,8 +117,8 @@ impl Shared {
         if self.unpark_one() {
             return true;
         }
-        // The core of a current_thread runtime belongs to the thread in `block_on` or `turn`. A wake in a child of fork(2)
-        // may be the parent's, whose events the child must not take.
+        // The core of a current_thread runtime belongs to the thread in `block_on` or `turn`. A wake in a child of
+        // fork(2) may be the parent's, whose events the child must not take.
         if self.is_closing() || !self.is_multi_thread() || !self.process.is_current() {
             return false;
         }

@@ -140,8 +140,8 @@ fn the_main_task_blocks() {
     });
 }
 
-/// The lock that the thread waits for is that of the first `block_on`. In a `current_thread` runtime that one has the only
-/// worker.
+/// The lock that the thread waits for is that of the first `block_on`. In a `current_thread` runtime that one has the
+/// only worker.
 #[test]
 fn a_second_thread_in_block_on() {
     async fn program(lock: Arc<Mutex<()>>) {

@@ -3,7 +3,8 @@
 //! The first is started with the runtime, so that there is one whatever happens; the others by a thread that has work
 //! for them (`wake.rs`). By `ownership.rs` a core has one worker thread at most, which stays until the runtime ends.
 //!
-//! Rejected: none until there is something to do. If the system cannot start a thread then, nobody is left to hear of it.
+//! Rejected: none until there is something to do. If the system cannot start a thread then, nobody is left to hear of
+//! it.
 
 use std::io;
 use std::sync::Arc;
