@@ -163,9 +163,9 @@ pub(crate) use thread::{
     system_call_name,
 };
 
-/// `true` if waits may use epoll_pwait2(2). Android's system call filter kills a process that tries it.
+/// `true` if waits may use epoll_pwait2(2). Android's system call filter kills a process that tries it, and Miri ends.
 #[cfg(all(any(target_os = "linux", target_os = "android"), not(mini_kqueue_shim)))]
-const FINE_WAITS: bool = cfg!(target_os = "linux");
+const FINE_WAITS: bool = cfg!(all(target_os = "linux", not(miri)));
 
 /// The width of a kevent's `filter` and `flags`. Read by the kqueue backend alone.
 #[cfg(target_os = "netbsd")]

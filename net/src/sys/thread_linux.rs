@@ -13,6 +13,9 @@ use std::time::Duration;
 ///
 /// Source: PR_SET_TIMERSLACK in prctl(2).
 pub(crate) fn set_timer_slack(nanos: u64) -> Option<u64> {
+    if cfg!(miri) {
+        return None; // Miri has no such system call
+    }
     // SAFETY: takes no pointer, and changes nothing; `timer_slack_is_set_and_told` runs it.
     let before = unsafe { libc::prctl(libc::PR_GET_TIMERSLACK) };
     // Zero would mean "back to the default" (prctl(2)), which nobody asked for.

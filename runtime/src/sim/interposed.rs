@@ -87,7 +87,7 @@ pub unsafe extern "C" fn clock_gettime(clock: clockid_t, time: *mut timespec) ->
         // SAFETY: as the caller has promised. Test: as for `getrandom`.
         return unsafe { system()(clock, time) };
     };
-    let now = timespec { tv_sec: now.as_secs() as libc::time_t, tv_nsec: now.subsec_nanos().into() };
+    let now = timespec { tv_sec: now.as_secs() as _, tv_nsec: now.subsec_nanos().into() };
     // SAFETY: as the caller has promised. Test: tests/tests/sim_interpose.rs `clocks_follow_virtual_time`.
     unsafe { time.write(now) };
     0
