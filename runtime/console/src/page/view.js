@@ -245,6 +245,6 @@ function showWarnings() {
     h("span", { class: "soft" }, `at ${time(at_seconds)}  `), h("span", { class: "state", "data-is": "warn" }, kind),
     words(text.startsWith(kind) ? text.slice(kind.length) : ": " + text))));
   set($("warnings-note"), !last.dump.warns
-    ? "Warnings of this runtime are off: MINI_WARN=1 turns them on, and so does Builder::warnings(true)."
+    ? "Warnings are off: MINI_WARN=1 turns them on, and so does Builder::warnings(true)."
     : list.length ? "Each is shown once per line of code." : "None.");
 }
