@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use mini::runtime::{Builder, Handle, Phases, RuntimeFlavor};
+use mini::runtime::{Builder, Handle, Phases};
 use mini_tests::child_support::own_test;
 use mini_tests::{LIMIT, in_child, multi_thread, on_current_thread, on_each_flavour, within};
 
