@@ -215,7 +215,9 @@ fn a_writer_behind_a_reader_that_never_ends() {
         has_it.await.unwrap();
         let theirs = config.clone();
         task("reload", async move { drop(theirs.write().await) }); // writes
-        mini::task::yield_now().await;
+        while !mini::runtime::Handle::current().dump().to_string().contains("WriteLock") {
+            mini::task::yield_now().await;
+        }
         mini::spawn(async move { drop(config.read().await) });
         pending().await
     }
