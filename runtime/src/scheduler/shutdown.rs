@@ -288,9 +288,10 @@ impl Shared {
             are_at_rest &= core.unparker.unpark() || is_free || !core.is_up.load(Relaxed);
         }
         for guest in self.guests() {
-            match guest.ownership.try_take() {
-                true => worker::close_core(self, guest), // it may have mail
-                false => drop(guest.unparker.unpark().then_some(())),
+            if guest.ownership.try_take() {
+                worker::close_core(self, guest); // it may have mail
+            } else {
+                guest.unparker.unpark();
             }
         }
         self.fail_waits_in_place();
