@@ -29,4 +29,4 @@ pub(crate) mod until_idle;
 mod wake;
 pub(crate) mod worker;
 
-pub(crate) use block_on::{MainFuture, block_on, refuse_inside_worker};
+pub(crate) use block_on::{ExternalThread, block_on, refuse_inside_worker};

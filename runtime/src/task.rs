@@ -63,6 +63,7 @@ mod join;
 mod join_set;
 pub(crate) mod large;
 pub(crate) mod local;
+pub(crate) mod main;
 mod origin;
 pub(crate) mod owned;
 mod queued;
@@ -190,22 +191,22 @@ where
     F: Future + 'static,
     F::Output: 'static,
 {
-    create(span::carried(future), schedule, start, origin)
-}
-
-fn create<F, O>(future: F, schedule: Schedule, start: Start, origin: O) -> (Task, JoinHandle<F::Output>)
-where
-    O: Origin,
-    F: Future + 'static,
-    F::Output: 'static,
-{
     let state = match start {
         Start::Shared | Start::Injected => State::shared(),
         Start::Owned => State::owned(),
         Start::Posted => State::posted(),
     };
-    let (location, label) = origin.split();
     let id = schedule.next_id();
+    create(span::carried(future), schedule, state, id, origin)
+}
+
+fn create<F, O>(future: F, schedule: Schedule, state: State, id: Id, origin: O) -> (Task, JoinHandle<F::Output>)
+where
+    O: Origin,
+    F: Future + 'static,
+    F::Output: 'static,
+{
+    let (location, label) = origin.split();
     let header = Header {
         vtable: cell::vtable::<F, O::Label>(),
         schedule,

@@ -2,6 +2,7 @@
 //! longer one. `shutdown.rs` has how they end, `fairness.rs` what runs when.
 
 use std::cell::Cell;
+use std::future::poll_fn;
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
@@ -137,6 +138,41 @@ fn a_guard_restores_the_runtime_it_replaced() {
             assert_eq!(task.await.unwrap(), "b");
             assert_eq!(mini::spawn(async { name_here() }).await.unwrap(), "a");
         });
+    });
+}
+
+/// The waker is used on another thread, while the call returns or later; every third call panics.
+#[test]
+fn a_waker_of_block_on_outlives_it() {
+    on_each_flavour(|builder| {
+        let runtime = builder.build().unwrap();
+        let (give, take) = mpsc::channel::<Waker>();
+        let other = thread::spawn(move || {
+            let mut last = None;
+            for waker in take {
+                waker.wake_by_ref();
+                last = Some(waker);
+            }
+            last.unwrap().wake();
+        });
+        for round in 0..300 {
+            let (local, mut polls) = (format!("{round}"), 0);
+            let mut call = || {
+                runtime.block_on(poll_fn(|cx| {
+                    give.send(cx.waker().clone()).unwrap();
+                    polls += 1;
+                    assert!(local.parse::<u32>().unwrap() % 3 < 2 || polls < 2, "as it should");
+                    if polls == 2 { Poll::Ready(local.len()) } else { Poll::Pending }
+                }))
+            };
+            match round % 3 {
+                2 => assert_eq!(caught(&mut call).message, "as it should"),
+                _ => assert_eq!(call(), local.len()),
+            }
+        }
+        drop(give);
+        other.join().unwrap();
+        assert_eq!(runtime.block_on(async { mini::task::try_id() }), None, "it is no task of the user's");
     });
 }
 

@@ -18,15 +18,13 @@ use crate::others;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum WakerOf {
-    /// A task.
+    /// A task, among them the future of a `block_on` on the core that its thread holds.
     Task,
-    /// The future of a `block_on` on a worker.
-    Main,
-    /// The future of a `block_on` outside the workers.
+    /// The future of a `block_on` on another thread.
     External,
 }
 
-static OWN: [AtomicPtr<RawWakerVTable>; 3] = [const { AtomicPtr::new(ptr::null_mut()) }; 3];
+static OWN: [AtomicPtr<RawWakerVTable>; 2] = [const { AtomicPtr::new(ptr::null_mut()) }; 2];
 
 /// Registers the table of the wakers of one kind, before one of them is used.
 pub fn set_waker(of: WakerOf, table: &'static RawWakerVTable) {

@@ -15,11 +15,10 @@ use super::{Doing, Dump, Job, Main, Run, Worker};
 use crate::blocking::{AtWork, Origin};
 use crate::primitives::atomic::Ordering::Relaxed;
 use crate::primitives::lock;
-use crate::scheduler::context;
 use crate::scheduler::core::Core;
 use crate::scheduler::shared::Shared;
-use crate::scheduler::worker::{MainSight, MainTask};
-use crate::task::{Beside, Source, beside};
+use crate::scheduler::{ExternalThread, context};
+use crate::task::{Beside, Besides, LastWait, Sight, Source, Standing, beside};
 
 /// The state at the previous dump: the tasks, with the time since which they are unchanged; the progress of each core;
 /// and the jobs that ran.
@@ -46,7 +45,7 @@ impl Shared {
             self.let_run_on(begin); // in a simulation the program stands still
         }
         let externals = self.externals();
-        let mains = self.all_cores().filter_map(|core| core.main.get_waiting());
+        let mains = self.all_cores().filter_map(Main::of).map(|main| (main.id, main.wait));
         seen.look_again_at_circles(self.all_cores(), mains.chain(externals.iter().map(|main| (main.id, main.wait))));
         let hosts = self.hosts_of(seen.tasks().iter().map(|task| task.sight.id.get()));
         let seen = Arc::new(seen);
@@ -106,8 +105,8 @@ impl Shared {
 
     /// What the futures of external threads wait for.
     fn externals(&self) -> Vec<Main> {
-        let sights = lock(&self.externals).clone();
-        sights.iter().filter_map(|sight| Main::of(sight)).collect()
+        let threads = lock(&self.externals).clone();
+        threads.iter().filter_map(|thread| Main::of_external(thread)).collect()
     }
 
     /// How messages name the task of that id, if it is alive.
@@ -134,12 +133,30 @@ fn shortage() -> Option<String> {
         .then(|| mini_net::failed("open another one", mini_net::Object::Nothing)(error).to_string())
 }
 
+/// What the future of a `block_on` waits for, if it does; or that it asks to run again.
+pub(super) fn main_wait(sight: &Sight) -> Option<LastWait> {
+    let waits =
+        |wait: &LastWait| sight.standing == Standing::Waits || matches!(wait, LastWait::Yielded | LastWait::Spent);
+    sight.wait.get().filter(waits)
+}
+
 impl Main {
-    fn of(sight: &MainSight) -> Option<Self> {
-        let (id, wait) = sight.get_waiting()?;
-        let beside = if sight.wait.has_beside() { beside(id) } else { Beside::default() };
-        let has_beside = beside[0].is_some() || sight.task().is_some_and(|task| MainTask::wakers(&task) > 1);
-        Some(Self { id, wait, holder: sight.wait.holder(), beside, has_beside })
+    /// The future of the `block_on` whose thread holds `core`, if it waits or asks to run again.
+    pub(super) fn of(core: &Core) -> Option<Self> {
+        let (sight, holder) = core.with_main(|task| {
+            let mut sight = task.sight();
+            let holder = task.holder(&mut sight);
+            (sight, holder)
+        })?;
+        let beside = if sight.besides == Besides::Noted { beside(sight.id.get()) } else { Beside::default() };
+        let has_beside = sight.besides != Besides::Nothing;
+        Some(Self { id: sight.id.get(), wait: main_wait(&sight)?, holder, beside, has_beside })
+    }
+
+    fn of_external(thread: &ExternalThread) -> Option<Self> {
+        let ((id, wait), slot) = (thread.wait()?, thread.wait_slot());
+        let beside = if slot.has_beside() { beside(id) } else { Beside::default() };
+        Some(Self { id, wait, holder: slot.holder(), has_beside: beside[0].is_some(), beside })
     }
 }
 
@@ -175,7 +192,7 @@ impl Look<'_> {
         } else {
             Doing::Works(self.run(core, task))
         };
-        let main = Main::of(&core.main).filter(|main| !doing.runs(main.id) && !matches!(doing, Doing::Rests));
+        let main = Main::of(core).filter(|main| !doing.runs(main.id) && !matches!(doing, Doing::Rests));
         Worker { index, doing, main, is_hidden }
     }
 

@@ -191,11 +191,11 @@ impl Voice<'_> {
 
     /// The task or main task of that id. Goes through all tasks.
     fn find(&self, id: u64) -> Subject {
-        let main = |core: &Core| core.main.get().filter(|(main, _)| *main == id);
+        let main = |core: &Core| super::Main::of(core).filter(|main| main.id == id);
         match self.shared.source(id) {
             Some(source) => Subject::from(&source),
             None if mini_context::is_main(id) => {
-                let wait = self.shared.all_cores().find_map(main).map(|(_, wait)| wait);
+                let wait = self.shared.all_cores().find_map(main).map(|main| main.wait);
                 let subject = Subject::of_main(wait);
                 match self.shared.config.is_simulated() {
                     true => Subject { name: "the main task".to_owned(), ..subject },

@@ -375,10 +375,51 @@ fn the_end_meets_spawns_and_block_on() {
     });
 }
 
+/// A waker of `block_on` wakes on another thread while the call returns, and the runtime ends meanwhile or later. The
+/// task of the call is gone with it, and so is the runtime.
+///
+/// Planted: a task of `block_on` that is not cancelled when the core is closed (`Shown::end` in `task/main.rs`).
+#[test]
+fn a_wake_meets_the_return_of_block_on() {
+    explore(|| {
+        let runtime = Builder::new_current_thread().build().unwrap();
+        let given = Arc::new(Mutex::new(None::<Waker>));
+        let waking = {
+            let given = given.clone();
+            thread::spawn(move || {
+                for _ in 0..2 {
+                    if let Some(waker) = { lock(&given).take() } {
+                        waker.wake_by_ref();
+                        waker.wake();
+                    }
+                    thread::yield_now();
+                }
+            })
+        };
+        let ending = {
+            let handle = runtime.handle().clone();
+            thread::spawn(move || handle.shared.shutdown(None))
+        };
+        for _ in 0..2 {
+            runtime.block_on(async {
+                poll_fn(|cx| {
+                    *lock(&given) = Some(cx.waker().clone());
+                    Poll::Ready(())
+                })
+                .await;
+                yield_now().await;
+            });
+        }
+        waking.join().unwrap();
+        let _left = ending.join().unwrap();
+        drop(given);
+        end(runtime);
+    });
+}
+
 /// Three threads in `block_on` beside two worker threads: each call returns.
 ///
-/// Planted: `Guests::take` that gives out a core that is held; a guest that parks without a look at the wakes of its
-/// future.
+/// Planted: `Guests::take` that gives out a core that is held.
 #[test]
 fn guests_and_worker_threads_work_side_by_side() {
     explore(|| {

@@ -1,12 +1,15 @@
 //! Driving a future to its end on the calling thread.
 //!
 //! In a `current_thread` runtime the thread takes the core and works there, so that no message has to cross to another
-//! thread. If another thread holds it, this one is an external thread: it polls the future itself, parks in between,
-//! and takes the core once it is free. In a `multi_thread` runtime the thread is a guest (`guests.rs`): shared tasks
-//! run on the worker threads.
+//! thread. In a `multi_thread` runtime the thread is a guest (`guests.rs`): shared tasks run on the worker threads.
+//! Either way the future is a task of that core (`task/main.rs`).
+//!
+//! A thread polls its future itself, and parks in between, while another thread holds the core of its `current_thread`
+//! runtime, and after the core was closed: it is an external thread.
 
+use std::panic::{Location, resume_unwind};
 use std::pin::pin;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 
 use mini_context::WakerOf;
@@ -14,37 +17,27 @@ use mini_context::WakerOf;
 use crate::insight::OnPanic;
 use crate::primitives::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
 use crate::primitives::lock;
-use crate::recorder::Then;
 use crate::scheduler::context;
 use crate::scheduler::core::Core;
 use crate::scheduler::parker::Parker;
 use crate::scheduler::shared::Shared;
-use crate::scheduler::worker::{MainSight, MainTask, Stop, Worker};
+use crate::scheduler::worker::{Stop, Worker};
 use crate::task::local::hidden::hide;
-
-/// The future given to `block_on`. Called with a waker it polls the future and says whether that is ready; called
-/// without one it drops the future.
-///
-/// All generic code is behind it, so the rest of this module is compiled once, with the runtime.
-pub(crate) type MainFuture<'a> = dyn FnMut(Option<&Waker>) -> bool + 'a;
+use crate::task::main::{MainFuture, run_main};
+use crate::task::{Id, LastWait, WaitSlot};
 
 /// Runs `future` on `shared` and returns its output.
 #[track_caller]
 pub(crate) fn block_on<F: Future>(shared: &Arc<Shared>, future: F) -> F::Output {
     let mut future = pin!(Some(future));
-    let (mut output, id) = (None, mini_context::new_main());
-    run(shared, id, &mut |waker| {
+    let mut output = None;
+    run(shared, &mut |waker| {
         let Some(waker) = waker else {
             future.set(None);
             return true;
         };
-        mini_context::begin_poll(id);
-        #[cfg(feature = "sim")]
-        crate::sim::preempt::begin_poll();
-        let _polling = EndPoll; // a panic passes through
-        let polled =
-            future.as_mut().as_pin_mut().expect("polled until ready only").poll(&mut Context::from_waker(waker));
-        match polled {
+        let future = future.as_mut().as_pin_mut().expect("polled until ready only");
+        match future.poll(&mut Context::from_waker(waker)) {
             Poll::Ready(value) => {
                 output = Some(value);
                 true
@@ -55,22 +48,14 @@ pub(crate) fn block_on<F: Future>(shared: &Arc<Shared>, future: F) -> F::Output 
     output.expect("it runs until the future is ready")
 }
 
-/// Dropped when the poll is over.
-struct EndPoll;
-
-impl Drop for EndPoll {
-    fn drop(&mut self) {
-        mini_context::end_poll();
-    }
-}
-
 /// Runs the future to its end, and drops it.
 #[track_caller]
-fn run(shared: &Arc<Shared>, id: u64, given: &mut MainFuture<'_>) {
+fn run(shared: &Arc<Shared>, given: &mut MainFuture<'_>) {
     shared.process.check("block_on");
     refuse_inside_worker("block_on");
     // This thread may be inside a poll of another executor, whose notes and deadline are not those of the tasks here.
     let _outer = (mini_context::set_poll_aside(), mini_context::set_due(None));
+    let id = Id::of_main();
     if shared.is_multi_thread() {
         return work(shared, shared.take_guest(), id, given);
     }
@@ -109,7 +94,7 @@ impl Drop for DropInside<'_, '_> {
 /// Works on `core`, whose ownership has been taken, until the future is ready. That is inside of the scopes of
 /// task-local values that the caller is inside of; tasks are not.
 #[track_caller]
-fn work(shared: &Arc<Shared>, core: &Core, id: u64, given: &mut MainFuture<'_>) {
+fn work(shared: &Arc<Shared>, core: &Core, id: Id, given: &mut MainFuture<'_>) {
     let mut hidden = hide();
     if hidden.is_empty() {
         return work_outside(shared, core, id, given);
@@ -121,7 +106,7 @@ fn work(shared: &Arc<Shared>, core: &Core, id: u64, given: &mut MainFuture<'_>) 
 }
 
 #[track_caller]
-fn work_outside(shared: &Arc<Shared>, core: &Core, id: u64, given: &mut MainFuture<'_>) {
+fn work_outside(shared: &Arc<Shared>, core: &Core, id: Id, given: &mut MainFuture<'_>) {
     let told = OnPanic::new(shared);
     let mut worker = match Worker::new(shared, core) {
         Ok(worker) => worker,
@@ -132,51 +117,102 @@ fn work_outside(shared: &Arc<Shared>, core: &Core, id: u64, given: &mut MainFutu
         }
     };
     told.begin();
-    let main = MainTask::new(core, id);
-    let waker = Waker::from(main.clone());
-    mini_context::set_waker(WakerOf::Main, waker.vtable());
-    let recorded = core.probe.as_ref().map(|probe| (probe, main.clone()));
-    worker.attach(main);
-    waker.wake_by_ref();
+    worker.is_in_block_on = true;
     let given = DropInside(given);
-    let is_done = match recorded {
-        None => finish(&mut worker, given.0, &waker),
-        // Around the future, so that the worker asks nobody whether it is recorded.
-        Some((probe, main)) => finish(
-            &mut worker,
-            &mut |waker| {
-                probe.begin(id, !core.take_left_out());
-                let is_ready = (given.0)(waker);
-                probe.end(if is_ready { Then::Ended } else { main.then() });
-                is_ready
-            },
-            &waker,
-        ),
-    };
+    let stop = run_main(core, id, Location::caller(), given.0, |is_done| worker.drive(is_done));
+    if stop == Stop::Closing {
+        worker.close();
+        External::new(shared, id).poll(given.0, || false); // it may still come to its end
+    }
     drop(given); // before the unwinding, in which a panic would end the process
-    if !is_done {
-        std::panic::resume_unwind(Box::new("the simulation cannot continue"));
+    if stop == Stop::Halted {
+        resume_unwind(Box::new("the simulation cannot continue"));
     }
 }
 
-/// Works until the future is ready. Says so, or that a simulation cannot go on.
-fn finish(worker: &mut Worker<'_>, given: &mut MainFuture<'_>, waker: &Waker) -> bool {
-    loop {
-        match worker.drive(given, waker) {
-            Stop::Done => return true,
-            Stop::Halted => return false,
-            Stop::Closing => worker.close(), // the future may still come to its end
-        }
+/// Polls the future without the core until it is ready, or the core is free: then it is taken, and `true` returned.
+#[track_caller]
+fn wait_for_core(shared: &Arc<Shared>, core: &Core, id: Id, given: &mut MainFuture<'_>) -> bool {
+    let told = OnPanic::new(shared);
+    told.begin();
+    let external = External::new(shared, id);
+    let waiting = Waiting { core, parker: &external.thread.parker };
+    let _inside = shared.enter();
+    let _polling = context::enter_external(shared); // until the future is dropped
+    let polled = DropInside(&mut *given);
+    let is_taken = external.poll(polled.0, || core.ownership.take_or_wait(&external.thread.parker));
+    if is_taken {
+        std::mem::forget((polled, waiting)); // the future goes on, on the core
     }
+    is_taken
 }
 
-/// Wakes an external thread.
-struct External {
+/// A thread in `block_on` that polls its future itself. While it lives, dumps tell of that.
+struct External<'a> {
+    shared: &'a Shared,
+    thread: Arc<ExternalThread>,
+}
+
+/// What wakes it, and what others see of it.
+pub(crate) struct ExternalThread {
+    id: Id,
+    wait: WaitSlot,
     parker: Arc<Parker>,
     woken: AtomicBool,
 }
 
-impl Wake for External {
+impl<'a> External<'a> {
+    fn new(shared: &'a Shared, id: Id) -> Self {
+        let (wait, parker, woken) = (WaitSlot::new(), Parker::new(), AtomicBool::new(true));
+        let thread = Arc::new(ExternalThread { id, wait, parker, woken });
+        lock(&shared.externals).push(thread.clone());
+        Self { shared, thread }
+    }
+
+    /// Polls the future when it is woken, until it is ready. In between `is_over` may end that; says whether it has.
+    fn poll(&self, given: &mut MainFuture<'_>, is_over: impl Fn() -> bool) -> bool {
+        let ExternalThread { id, wait, parker, woken } = &*self.thread;
+        let waker = Waker::from(self.thread.clone());
+        mini_context::set_waker(WakerOf::External, waker.vtable());
+        loop {
+            if woken.swap(false, Acquire) {
+                wait.clear();
+                mini_context::begin_poll(id.get());
+                let _polling = EndPoll; // a panic passes through
+                if given(Some(&waker)) {
+                    return false;
+                }
+                wait.fill(mini_context::notes(), false, || id.get());
+                self.shared.process.check("returning from a poll");
+            }
+            if is_over() {
+                return true;
+            }
+            if !woken.load(Relaxed) {
+                parker.park();
+            }
+        }
+    }
+}
+
+impl Drop for External<'_> {
+    fn drop(&mut self) {
+        lock(&self.shared.externals).retain(|thread| !Arc::ptr_eq(thread, &self.thread));
+    }
+}
+
+impl ExternalThread {
+    /// The id of the future, and what it waits for, if its last poll was pending. It is cleared before each poll.
+    pub(crate) fn wait(&self) -> Option<(u64, LastWait)> {
+        Some((self.id.get(), self.wait.get(self.id.get())?))
+    }
+
+    pub(crate) fn wait_slot(&self) -> &WaitSlot {
+        &self.wait
+    }
+}
+
+impl Wake for ExternalThread {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
@@ -188,57 +224,12 @@ impl Wake for External {
     }
 }
 
-/// Polls the future without the core until it is ready, or the core is free: then it is taken, and `true` returned.
-#[track_caller]
-fn wait_for_core(shared: &Arc<Shared>, core: &Core, id: u64, given: &mut MainFuture<'_>) -> bool {
-    let told = OnPanic::new(shared);
-    told.begin();
-    let parker = Parker::new();
-    let external = Arc::new(External { parker: parker.clone(), woken: AtomicBool::new(true) });
-    let waker = Waker::from(external.clone());
-    mini_context::set_waker(WakerOf::External, waker.vtable());
-    let _inside = shared.enter();
-    let seen = Seen::new(shared, id);
-    let waiting = Waiting { core, parker: &parker };
-    let _polling = context::enter_external(shared); // until the future is dropped
-    let polled = DropInside(&mut *given);
-    loop {
-        if external.woken.swap(false, Acquire) {
-            seen.sight.wait.clear();
-            if (polled.0)(Some(&waker)) {
-                return false;
-            }
-            seen.sight.wait.fill(mini_context::notes(), false, || id);
-            shared.process.check("returning from a poll");
-        }
-        if core.ownership.take_or_wait(&parker) {
-            std::mem::forget((polled, waiting)); // the future goes on, on the core
-            return true;
-        }
-        if !external.woken.load(Relaxed) {
-            parker.park();
-        }
-    }
-}
+/// Dropped when the poll is over.
+struct EndPoll;
 
-/// While it lives, dumps tell of the future of an external thread.
-struct Seen<'a> {
-    shared: &'a Shared,
-    sight: Arc<MainSight>,
-}
-
-impl<'a> Seen<'a> {
-    fn new(shared: &'a Shared, id: u64) -> Self {
-        let sight = Arc::new(MainSight::default());
-        sight.begin(id, Weak::new());
-        lock(&shared.externals).push(sight.clone());
-        Self { shared, sight }
-    }
-}
-
-impl Drop for Seen<'_> {
+impl Drop for EndPoll {
     fn drop(&mut self) {
-        lock(&self.shared.externals).retain(|sight| !Arc::ptr_eq(sight, &self.sight));
+        mini_context::end_poll();
     }
 }
 

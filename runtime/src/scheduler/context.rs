@@ -292,9 +292,9 @@ impl Drop for OutputGuard {
     }
 }
 
-/// The task that this thread polls, or whose future or output it drops.
+/// The task that this thread polls, or whose future or output it drops. The future of a `block_on` is none.
 pub(crate) fn current_task() -> Option<Id> {
-    with_ended(Task::id).or_else(|| with_task(Running::id))
+    with_ended(Task::id).or_else(|| with_task(Running::id)).filter(|id| !mini_context::is_main(id.get()))
 }
 
 /// Whether that is the [`current_task`]: the id alone does not say so, as two simulations have the same ones.

@@ -37,11 +37,10 @@ use crate::scheduler::shared::Shared;
 use crate::scheduler::shutdown::LeftTask;
 use crate::scheduler::spin::Spins;
 use crate::scheduler::unparker::Unparker;
-use crate::scheduler::worker::MainSight;
 use crate::task::cache::{RemoteFrees, TaskCache};
 use crate::task::owned::{OwnedTasks, Seats};
 use crate::task::schedule::Schedule;
-use crate::task::{Class, Place, Queued, Task};
+use crate::task::{Class, JoinHandle, Place, Queued, Task};
 
 mod close;
 mod inbox;
@@ -84,7 +83,8 @@ pub(crate) struct Core {
     /// The owner, as a `ThreadNumber`.
     owner: AtomicI32,
     pub(crate) run: RunState,
-    pub(crate) main: MainSight,
+    /// The future of the `block_on` whose thread holds this core.
+    pub(crate) main: Mutex<Option<JoinHandle<()>>>,
     /// The owner has done something else than to run tasks since it was last asked. Owner only.
     pub(crate) left_out: AtomicBool,
     /// The owner's.
@@ -132,18 +132,10 @@ unsafe impl Send for Core {}
 // SAFETY: as above.
 unsafe impl Sync for Core {}
 
-/// What the owner of a core has in its queue.
-pub(crate) enum Entry {
-    /// An owned task.
-    Task(Queued),
-    /// The future given to `block_on`.
-    Main,
-}
-
 /// What only the owner touches.
 struct Local {
     /// By class.
-    queues: [VecDeque<Entry>; 2],
+    queues: [VecDeque<Queued>; 2],
     blocks: TaskCache,
     kept: Kept,
     /// The thread that some tasks of this core may not leave, while there are such tasks.
@@ -162,7 +154,7 @@ pub(crate) struct Kept {
 
 impl Local {
     /// Takes out of the queues the tasks that will not end here, among them all that may not leave the thread.
-    fn forget(&mut self, is_meant: fn(&Entry) -> bool) {
+    fn forget(&mut self, is_meant: fn(&Queued) -> bool) {
         for queue in &mut self.queues {
             queue.retain(|entry| !is_meant(entry));
         }
@@ -221,7 +213,7 @@ impl Core {
             noted: Default::default(),
             owner: AtomicI32::default(),
             run: RunState::default(),
-            main: MainSight::default(),
+            main: Mutex::default(),
             left_out: AtomicBool::new(false),
             spins_for_job: Spins::default(),
             spins_for_wake: Spins::default(),
@@ -336,7 +328,7 @@ impl Core {
 
     /// Queues an owned task that was woken.
     pub(crate) fn push_owned(&self, task: Queued) {
-        self.push_entry(Entry::Task(task), Class::Woken);
+        self.push_entry(task, Class::Woken);
     }
 
     /// The owner is about to queue a task that it has woken, here or where any worker finds it.
@@ -348,12 +340,25 @@ impl Core {
     }
 
     /// Queues an entry at the back of its class.
-    pub(crate) fn push_entry(&self, entry: Entry, class: Class) {
+    pub(crate) fn push_entry(&self, entry: Queued, class: Class) {
         self.local(|local| local.queues[class as usize].push_back(entry));
     }
 
-    pub(crate) fn pop_entry(&self, class: Class) -> Option<Entry> {
+    pub(crate) fn pop_entry(&self, class: Class) -> Option<Queued> {
         self.local(|local| local.queues[class as usize].pop_front())
+    }
+
+    /// Calls `f` with the future of the `block_on` whose thread holds this core. Any thread; `f` is short.
+    pub(crate) fn with_main<T>(&self, f: impl FnOnce(&Task) -> T) -> Option<T> {
+        lock(&self.main).as_ref().map(|main| f(main.task()))
+    }
+
+    /// Takes that future out of the queues. Owner only.
+    pub(crate) fn take_main(&self) -> Option<Queued> {
+        self.local(|local| {
+            let mut queues = local.queues.iter_mut();
+            queues.find_map(|queue| queue.remove(queue.iter().position(Queued::is_main)?))
+        })
     }
 
     /// Whether the owner has done something else than to run tasks since the last call. Owner only.
@@ -365,7 +370,7 @@ impl Core {
 
     /// Calls `f` with the owner's queue of a class. Owner only.
     #[cfg(feature = "sim")]
-    pub(crate) fn entries<T>(&self, class: Class, f: impl FnOnce(&mut VecDeque<Entry>) -> T) -> T {
+    pub(crate) fn entries<T>(&self, class: Class, f: impl FnOnce(&mut VecDeque<Queued>) -> T) -> T {
         self.local(|local| f(&mut local.queues[class as usize]))
     }
 

@@ -20,6 +20,7 @@ use crate::primitives::atomic::AtomicBool;
 use crate::recorder::Recorder;
 use crate::runtime::Id;
 use crate::say::Throttle;
+use crate::scheduler::ExternalThread;
 use crate::scheduler::config::{self, Config};
 use crate::scheduler::context::{self, Role};
 use crate::scheduler::core::Core;
@@ -32,7 +33,7 @@ use crate::scheduler::local_queue::LocalQueue;
 use crate::scheduler::monitor::Monitor;
 use crate::scheduler::poller::PollerRole;
 use crate::scheduler::until_idle::UntilIdle;
-use crate::scheduler::worker::{self, MainSight};
+use crate::scheduler::worker;
 use crate::task::{self, Class, JoinError, JoinHandle, Origin, Queued, Start, TaskError, group};
 
 mod spawn;
@@ -62,8 +63,8 @@ pub(crate) struct Shared {
     guests: Guests,
     /// The last attempt to start a worker thread has failed.
     pub(super) lacks_threads: AtomicBool,
-    /// Threads in `block_on` of a `current_thread` runtime that wait for its core.
-    pub(crate) externals: Mutex<Vec<Arc<MainSight>>>,
+    /// Threads in `block_on` that poll their futures themselves.
+    pub(crate) externals: Mutex<Vec<Arc<ExternalThread>>>,
     /// For errors that no join handle will see.
     unseen_errors: Throttle,
     /// What groups know of them.

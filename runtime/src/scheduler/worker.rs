@@ -8,8 +8,8 @@
 //!
 //! Rejected: reading the time after 1, 2, 4, ... runs (short runs between long ones delay the reading).
 
+use std::cell::Cell;
 use std::sync::Arc;
-use std::task::Waker;
 use std::time::Duration;
 
 use mini_context::rules::{AGAIN_AFTER, AGAIN_LOOK, LOOK_TIME, WAKE_COST};
@@ -18,9 +18,8 @@ use mini_net::Events;
 use crate::primitives::atomic::Ordering::Relaxed;
 use crate::primitives::thread::ThreadId;
 use crate::recorder::Then;
-use crate::scheduler::MainFuture;
 use crate::scheduler::context;
-use crate::scheduler::core::{Core, Entry, Kept};
+use crate::scheduler::core::{Core, Kept};
 use crate::scheduler::meter::Meter;
 use crate::scheduler::monitor;
 use crate::scheduler::shared::Shared;
@@ -30,7 +29,6 @@ use crate::threads;
 
 mod free_core;
 mod look;
-mod main_task;
 mod next;
 mod park;
 mod phases;
@@ -41,7 +39,6 @@ mod turn;
 
 use free_core::close_if_closing;
 pub(crate) use free_core::{NoCore, close_core, with_free_core};
-pub(crate) use main_task::{MainSight, MainTask};
 use next::{Debt, Quota, Why};
 use phases::Recorder;
 pub(crate) use thread::start_thread;
@@ -61,7 +58,8 @@ pub(crate) enum Stop {
 pub(crate) struct Worker<'a> {
     shared: &'a Arc<Shared>,
     core: &'a Core,
-    main: Option<Arc<MainTask>>,
+    /// The thread has called `block_on`.
+    pub(crate) is_in_block_on: bool,
     events: Events,
     meter: Meter<'a>,
     /// When the worker last looked, and at which number of runs it looks again at the latest.
@@ -99,7 +97,6 @@ pub(crate) struct Worker<'a> {
     /// If the user wants to be told of each turn.
     recorder: Option<Recorder>,
     slack: Option<u64>,
-    is_closed: bool,
     /// It runs tasks that other workers may run too.
     has_shared: bool,
     /// For one turn of an embedder's loop (`turn.rs`).
@@ -136,7 +133,7 @@ impl<'a> Worker<'a> {
         let mut worker = Self {
             shared,
             core,
-            main: None,
+            is_in_block_on: false,
             events: kept.events,
             meter: Meter::new(core.driver().timers().clock().clone(), &core.left_out),
             looked: 0,
@@ -160,7 +157,6 @@ impl<'a> Worker<'a> {
             long_run: if core.probe.is_some() { 0 } else { WAKE_COST },
             recorder: None,
             slack,
-            is_closed: core.is_closed(),
             has_shared: shared.is_multi_thread() && core.takes_shared(),
             is_for_embedder: false,
             context: Some(context),
@@ -176,13 +172,8 @@ impl<'a> Worker<'a> {
         Ok(worker)
     }
 
-    /// Makes `main` the main task whose wakes this worker looks for.
-    pub(crate) fn attach(&mut self, main: Arc<MainTask>) {
-        self.main = Some(main);
-    }
-
-    /// Works until the main task, polled with `waker`, is ready, or the core must be left.
-    pub(crate) fn drive(&mut self, main: &mut MainFuture<'_>, waker: &Waker) -> Stop {
+    /// Works until a run has set `is_done`, or the core must be left.
+    pub(crate) fn drive(&mut self, is_done: &Cell<bool>) -> Stop {
         loop {
             // Before each run: once the runtime ends, what a task waits for may fail, and it must not see that.
             if self.must_close() {
@@ -190,7 +181,8 @@ impl<'a> Worker<'a> {
             }
             match self.next() {
                 Some(entry) => {
-                    if self.run(entry, main, waker) {
+                    self.run(entry);
+                    if is_done.get() {
                         return Stop::Done;
                     }
                     if self.meter.is_fresh() {
@@ -221,7 +213,7 @@ impl<'a> Worker<'a> {
 
     #[cold]
     fn refuse_process(&self) {
-        if self.main.is_none() && !self.is_for_embedder {
+        if !self.is_in_block_on && !self.is_for_embedder {
             // Nothing would report a panic, and as the only thread of its process this one would end it as if all was
             // well.
             threads::end_child();
@@ -229,22 +221,9 @@ impl<'a> Worker<'a> {
         self.shared.process.check("returning from a task");
     }
 
-    /// Runs an entry of a queue; says whether the main task is ready.
+    /// Runs an entry of a queue.
     #[inline]
-    fn run(&mut self, entry: Entry, main: &mut MainFuture<'_>, waker: &Waker) -> bool {
-        let is_ready = match entry {
-            Entry::Task(task) => {
-                self.run_task(task);
-                false
-            }
-            Entry::Main => self.run_main(main, waker),
-        };
-        self.core.counts.runs.add(1);
-        is_ready
-    }
-
-    #[inline]
-    fn run_task(&mut self, task: Queued) {
+    fn run(&mut self, task: Queued) {
         let expected = task.last_run();
         if expected >= self.long_run {
             self.tell_begin(task.id().get(), expected);
@@ -262,8 +241,9 @@ impl<'a> Worker<'a> {
         match ran {
             Ran::Through | Ran::Ended => {}
             Ran::Asks(task, class) if task.is_shared() => self.core.push_shared(task, class),
-            Ran::Asks(task, class) => self.core.push_entry(Entry::Task(task), class),
+            Ran::Asks(task, class) => self.core.push_entry(task, class),
         }
+        self.core.counts.runs.add(1);
     }
 
     /// Before a run that is expected to be long, or is recorded.
@@ -290,30 +270,6 @@ impl<'a> Worker<'a> {
             probe.end(then);
         }
         self.end_long_run();
-    }
-
-    fn run_main(&mut self, future: &mut MainFuture<'_>, waker: &Waker) -> bool {
-        let Some(main) = self.main.as_deref() else { return false };
-        let core = self.core;
-        main.begin_run();
-        core.counts.task.store(main.id, Relaxed);
-        let is_ready = future(Some(waker));
-        let took = self.meter.lap();
-        if is_ready {
-            core.main.wait.clear();
-            self.count_run(took.unwrap_or(0));
-            return true; // it counts as running, so a late wake queues nothing
-        }
-        let since_wait = main.end_run(took.unwrap_or(0));
-        core.main.wait.fill(mini_context::notes(), since_wait.is_some(), || main.id);
-        let is_again = since_wait.is_some_and(|time| time >= self.again_after().into());
-        if since_wait.is_some() {
-            core.push_entry(Entry::Main, if is_again { Class::Again } else { Class::Woken });
-        }
-        if let Some(took) = took {
-            self.note_run(self.why_of(is_again), took);
-        }
-        false
     }
 
     /// A run, or several that were measured together, has taken `took` nanoseconds, and counts as `why` says.
@@ -377,11 +333,10 @@ impl<'a> Worker<'a> {
         self.core.run.is_in_long_run.store(false, Relaxed);
     }
 
-    /// Whether the core must be closed, or the worker thread must end.
+    /// Whether the core must be closed.
     #[inline]
     fn must_close(&self) -> bool {
-        // Once the core is closed, a future in `block_on` may go on; a worker thread may not.
-        self.shared.is_closing() && (!self.is_closed || self.main.is_none())
+        self.shared.is_closing()
     }
 
     /// Lets one future of the idle queue go on, unless the driver brings something to do.
@@ -395,7 +350,6 @@ impl<'a> Worker<'a> {
 
     /// Closes the core; see [`Core::close`].
     pub(crate) fn close(&mut self) {
-        self.is_closed = true;
         self.has_shared = false; // on a closed core no shared task may be queued
         if !self.core.close() {
             return;

@@ -15,7 +15,8 @@ use std::rc::Rc;
 use mini_context::sim;
 
 use super::by_task::ByTask;
-use crate::scheduler::core::{Core, Entry};
+use crate::scheduler::core::Core;
+use crate::task::Queued;
 use crate::task::{AbortHandle, Class, Task};
 
 thread_local! {
@@ -41,7 +42,7 @@ struct Hosts {
     dying: HashSet<u64>,
     paused: HashSet<u32>,
     /// Tasks of paused hosts that could run.
-    frozen: Vec<(u32, Entry)>,
+    frozen: Vec<(u32, Queued)>,
 }
 
 /// Forgets all.
@@ -158,7 +159,7 @@ pub(crate) fn frozen_among(tasks: &[u64]) -> Vec<(usize, u32)> {
 }
 
 /// Keeps an entry until its host is resumed.
-pub(crate) fn freeze(host: u32, entry: Entry) {
+pub(crate) fn freeze(host: u32, entry: Queued) {
     HOSTS.with_borrow_mut(|hosts| hosts.frozen.push((host, entry)));
 }
 
@@ -175,12 +176,12 @@ pub(super) fn paused() -> Vec<u32> {
 
 /// The tasks of `host`, or with `None` of all hosts, may run again. Owner of `core` only.
 pub(crate) fn thaw(host: Option<u32>, core: &Core) {
-    let thawed: Vec<Entry> = HOSTS.with_borrow_mut(|hosts| {
+    let thawed: Vec<Queued> = HOSTS.with_borrow_mut(|hosts| {
         let is_meant = |other: u32| host.is_none_or(|host| host == other);
         hosts.paused.retain(|&other| !is_meant(other));
         let (thawed, frozen) = std::mem::take(&mut hosts.frozen).into_iter().partition(|(other, _)| is_meant(*other));
         hosts.frozen = frozen;
-        let thawed: Vec<(u32, Entry)> = thawed;
+        let thawed: Vec<(u32, Queued)> = thawed;
         thawed.into_iter().map(|(_, entry)| entry).collect()
     });
     for entry in thawed {

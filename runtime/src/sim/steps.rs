@@ -11,7 +11,7 @@ use mini_context::sim;
 use super::by_task::ByTask;
 use super::tasks::Known;
 use super::world::World;
-use crate::scheduler::core::Entry;
+use crate::task::Queued;
 
 /// How many steps are kept for the report of a failure.
 const KEPT: usize = 100;
@@ -88,8 +88,10 @@ impl Steps {
 
 impl World {
     /// This entry was picked: keeps the name of its task, for those that read of its steps.
-    pub(crate) fn note_entry(&self, entry: &Entry) {
-        let Entry::Task(task) = entry else { return };
+    pub(crate) fn note_entry(&self, task: &Queued) {
+        if task.is_main() {
+            return;
+        }
         self.with_steps(|steps| {
             let id = task.id().get();
             if let Some(new) = steps.tasks.last_mut().filter(|last| last.id == id && last.source.is_none()) {

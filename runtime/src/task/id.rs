@@ -52,6 +52,11 @@ impl Id {
         Self(number)
     }
 
+    /// That of the future of a `block_on`, which no task has.
+    pub(crate) fn of_main() -> Self {
+        Self(NonZeroU64::new(mini_context::new_main()).expect("it has a flag"))
+    }
+
     pub(crate) fn get(self) -> u64 {
         self.0.get()
     }

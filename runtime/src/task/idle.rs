@@ -78,7 +78,7 @@ impl Future for Idle {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let waker = cx.waker().clone(); // user code: before a place is given up
-        let here = context::with_held(|core| core.idle_queue().clone());
+        let here = context::with_held(|core| (!core.is_closed()).then(|| core.idle_queue().clone())).flatten();
         self.step = match (std::mem::replace(&mut self.step, Step::Over), here) {
             (Step::Over | Step::Yielded, _) => return Poll::Ready(()),
             (Step::At(idle_queue, place), Some(here)) if Arc::ptr_eq(&idle_queue, &here) => {

@@ -212,6 +212,10 @@ impl<T> JoinHandle<T> {
         Poll::Ready(output.expect("a task that is done has an output"))
     }
 
+    pub(crate) fn task(&self) -> &Task {
+        &self.task
+    }
+
     /// Leaves a clone of `waker` with the runner, unless the task is done or the runner has such a clone.
     fn register(&mut self, waker: &Waker) -> OnJoin {
         let header = self.task.header();

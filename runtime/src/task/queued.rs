@@ -14,6 +14,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::task::{Context, Waker};
 
+use super::main::MAIN_SEAT;
 use super::state::{OnPending, OnStart};
 use super::waker::{self, raw_waker};
 use super::{Header, Id, Task, UNREGISTERED};
@@ -237,7 +238,7 @@ impl Queued {
     fn complete(self) {
         let header = self.header();
         let runtimes = match header.seat.get() {
-            UNREGISTERED => Task(self.0),
+            UNREGISTERED | MAIN_SEAT => Task(self.0),
             _ => header.schedule.unregister(&self),
         };
         runtimes.end(Task::drop_output);

@@ -5,19 +5,19 @@
 //! threads of the process wait for each other. Under a paused clock a recurring timer hides that state: so it is also
 //! reported if time advances and the main task makes no progress.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::{Subject, Voice};
 use mini_context::Reason;
 use mini_net::{SystemCall, ThreadNumber};
 
+use crate::insight::Main as Waiting;
 use crate::insight::WarningKind;
+use crate::insight::gather::main_wait;
 use crate::insight::text::Rounded;
 use crate::scheduler::core::Core;
 use crate::scheduler::shared::Shared;
-use crate::scheduler::worker::MainTask;
-use crate::task::{Besides, LastWait};
+use crate::task::{Besides, LastWait, Task};
 
 /// What has stood still for so long is told: by then its user wonders.
 pub(super) const STILL: Duration = Duration::from_secs(5);
@@ -50,21 +50,14 @@ pub(super) struct Still {
 impl Mains {
     pub(super) fn of(shared: &Shared) -> Self {
         let main = |core: &Core| {
-            let task: Arc<MainTask> = core.main.task()?;
-            let wait = core.main.get_waiting().filter(|(id, _)| *id == task.id()).map(|(_, wait)| wait);
-            let (polls, since_wait) = task.polls();
-            let besides = match MainTask::wakers(&task) {
-                _ if core.main.wait.has_beside() => Besides::Noted,
-                ..2 => Besides::Nothing,
-                2.. => Besides::Unnoted,
-            };
+            let sight = core.with_main(Task::sight)?;
             Some(Main {
-                id: task.id(),
-                polls,
-                since_wait,
-                wait,
-                besides,
-                is_lost: wait.is_some() && MainTask::is_lost(&task),
+                id: sight.id.get(),
+                polls: sight.polls,
+                since_wait: sight.since_wait.into(),
+                wait: main_wait(&sight),
+                besides: sight.besides,
+                is_lost: sight.seems_lost,
             })
         };
         Self(shared.all_cores().filter_map(main).collect())
@@ -164,7 +157,7 @@ fn tell(voice: &mut Voice<'_>, why: &str) {
     /// So many tasks are told.
     const TASKS: usize = 4;
     let shared = voice.shared;
-    let wait = shared.all_cores().find_map(|core| core.main.get()).map(|(_, wait)| wait);
+    let wait = shared.all_cores().find_map(Waiting::of).map(|main| main.wait);
     voice.say(WarningKind::Stillness, &Subject::of_main(wait), || {
         let mut text = format!("{why}; the future of block_on waits for {}", wait.map_or_else(String::new, told));
         let seen = shared.seen(None);
@@ -186,7 +179,7 @@ fn tell(voice: &mut Voice<'_>, why: &str) {
 fn is_parked(shared: &Shared) -> bool {
     let is_idle =
         |core: &Core| (core.unparker.is_parked() || !core.ownership.is_held()) && !core.driver().is_to_be_heard_of();
-    let waits = |core: &Core| core.unparker.is_parked() && core.main.get().is_some();
+    let waits = |core: &Core| core.unparker.is_parked() && Waiting::of(core).is_some();
     shared.all_cores().all(is_idle)
         && shared.all_cores().any(waits)
         && shared.blocking.in_flight() == 0

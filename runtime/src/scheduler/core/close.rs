@@ -8,11 +8,11 @@ use std::ptr;
 
 use mini_context::rules::MAIL_LIMIT;
 
-use super::{Core, Entry, OwnedTasks, from_raw};
+use super::{Core, OwnedTasks, from_raw};
 use crate::primitives::atomic::{Ordering::Relaxed, Ordering::SeqCst, fence};
 use crate::primitives::lock;
 use crate::primitives::thread::ThreadId;
-use crate::task::{Class, Task};
+use crate::task::{Class, Queued, Task};
 
 /// How many generations of tasks the destructors of dropped tasks may spawn before the last generation is leaked.
 const MAX_GENERATIONS: usize = 1000;
@@ -42,7 +42,7 @@ impl Core {
     /// Leaks owned tasks whose destructors spawn new tasks without end.
     #[cold]
     fn give_up_owned(&self) {
-        self.local(|local| local.forget(|entry| matches!(entry, Entry::Task(_))));
+        self.local(|local| local.forget(|_| true));
         let tasks = self.owned_tasks().take_all();
         self.counts.ended.add(tasks.len() as u64);
         for task in tasks {
@@ -51,15 +51,10 @@ impl Core {
         }
     }
 
-    /// Drops the tasks in the owner's queue. The main task stays queued: it may be what waits for them.
+    /// Drops the tasks in the owner's queue.
     fn discard_queue(&self) {
         let queues = self.local(|local| std::mem::take(&mut local.queues));
-        for entry in queues.into_iter().flatten() {
-            match entry {
-                Entry::Task(task) => task.cancel(),
-                Entry::Main => self.push_entry(entry, Class::Woken),
-            }
-        }
+        queues.into_iter().flatten().for_each(Queued::cancel);
     }
 
     /// Cancels the shared tasks that belong here, and drops those that no worker runs just now. No task runs or starts
@@ -119,7 +114,7 @@ impl Core {
     /// is reported.
     pub(crate) fn forget_pinned(&self, thread: ThreadId) {
         self.local(|local| {
-            local.forget(|entry| matches!(entry, Entry::Task(task) if OwnedTasks::<Task>::is_pinned(task.seat())));
+            local.forget(|entry| OwnedTasks::<Task>::is_pinned(entry.seat()));
         });
         let forgotten = self.owned_tasks().take_pinned();
         self.counts.ended.add(forgotten.len() as u64);

@@ -4,7 +4,7 @@
 
 use mini_context::rules::MAIL_LIMIT;
 
-use super::{Core, Entry};
+use super::Core;
 use crate::primitives::atomic::Ordering::SeqCst;
 use crate::task::owned::Seated;
 use crate::task::{Class, Task};
@@ -60,7 +60,7 @@ impl Core {
     /// Queues a task of this core that another thread has woken, unless that has been done. Owner only.
     fn queue_remote(&self, task: &Task) {
         if let Some(entry) = task.take_remote() {
-            self.push_entry(Entry::Task(entry), Class::Woken); // the thread that has posted it has recorded that
+            self.push_entry(entry, Class::Woken); // the thread that has posted it has recorded that
         }
     }
 

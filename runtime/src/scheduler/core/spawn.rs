@@ -6,7 +6,7 @@
 //! `register_owned` is inlined into both of its callers: whether a task is pinned is known there, and was asked four
 //! times for each spawn. The list of tasks knows whether a recorder must be told, so that one question is enough.
 
-use super::{Core, Entry};
+use super::Core;
 use crate::primitives::atomic::Ordering::Relaxed;
 use crate::primitives::{lock, thread};
 use crate::task::owned::OwnedTasks;
@@ -34,7 +34,7 @@ impl Core {
         {
             return false;
         }
-        self.local(|local| local.queues[Class::Woken as usize].push_back(Entry::Task(entry)));
+        self.local(|local| local.queues[Class::Woken as usize].push_back(entry));
         self.counts.spawned.add(1);
         true
     }

@@ -14,10 +14,10 @@ use mini_context::rules::{
 
 use super::Worker;
 use crate::primitives::atomic::Ordering::Relaxed;
-use crate::scheduler::core::{Core, Entry};
+use crate::scheduler::core::Core;
 use crate::scheduler::driver::Delivered;
 use crate::scheduler::idle::Workers;
-use crate::task::Class;
+use crate::task::{Class, Queued};
 
 /// Why the entry that runs has its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,7 +105,7 @@ impl Debt {
 
 impl<'a> Worker<'a> {
     /// Chooses what runs next.
-    pub(super) fn next(&mut self) -> Option<Entry> {
+    pub(super) fn next(&mut self) -> Option<Queued> {
         self.collect();
         if let Some(entry) = self.next_simulated() {
             return entry;
@@ -132,9 +132,6 @@ impl<'a> Worker<'a> {
     /// Queues what other threads have woken.
     #[inline(always)]
     pub(super) fn collect(&self) {
-        if let Some(main) = &self.main {
-            main.take_wake();
-        }
         if self.core.has_mail() {
             self.core.read_inbox();
         }
@@ -142,7 +139,7 @@ impl<'a> Worker<'a> {
 
     /// Takes an entry of a class from this worker's queues, or from the injector.
     #[inline(always)]
-    fn choose(&mut self, class: Class, why: Why) -> Option<Entry> {
+    fn choose(&mut self, class: Class, why: Why) -> Option<Queued> {
         self.why = why;
         if !self.has_shared {
             return self.core.pop_entry(class);
@@ -154,14 +151,14 @@ impl<'a> Worker<'a> {
     }
 
     /// Takes an entry of a class, owned and shared ones in turn.
-    fn pop_any(&mut self, class: Class) -> Option<Entry> {
+    fn pop_any(&mut self, class: Class) -> Option<Queued> {
         let core = self.core;
         if self.quotas[class as usize].is_due()
             && let Some(task) = self.shared.injector(class).pop()
         {
-            return Some(Entry::Task(task));
+            return Some(task);
         }
-        let shared = || core.pop_shared(class).map(Entry::Task);
+        let shared = || core.pop_shared(class);
         let owned_first = &mut self.owned_first[class as usize];
         *owned_first = !*owned_first;
         match *owned_first {
@@ -180,17 +177,17 @@ impl<'a> Worker<'a> {
     }
 
     /// Takes one task from the injector of a class, and a share of the others into the queue, which is empty.
-    fn take_injected(&mut self, class: Class) -> Option<Entry> {
+    fn take_injected(&mut self, class: Class) -> Option<Queued> {
         let (shared, core) = (self.shared, self.core);
         let keep = |task| core.push_shared(task, class);
         let task =
             shared.injector(class).take_share(shared.cores.len(), STEAL_BATCH.min(LOCAL_QUEUE) as usize, keep)?;
         self.wake_next();
-        Some(Entry::Task(task))
+        Some(task)
     }
 
     /// This worker has nothing: fires what is late elsewhere, and takes half of what another worker has.
-    fn steal(&mut self) -> Option<Entry> {
+    fn steal(&mut self) -> Option<Queued> {
         let (shared, core) = (self.shared, self.core);
         let has_fired = self.steal_timers() > 0;
         if self.others().any(Core::is_worth_stealing) && shared.idle.start_search() {
@@ -285,8 +282,9 @@ mod tests {
 
     #[test]
     fn who_has_nothing_to_run_fires_what_is_late_at_a_worker_that_is_up() {
-        let runtime = Builder::new_multi_thread().worker_threads(2).build().unwrap();
+        let runtime = Builder::new_multi_thread().worker_threads(3).build().unwrap();
         let shared = runtime.shared();
+        while !shared.cores[2].unparker.is_parked() {} // the one that is there from the beginning
         shared.monitor.stop(); // it would see that nobody works on the other core
         let other = &shared.cores[0];
         assert!(shared.cores[1].ownership.try_take());

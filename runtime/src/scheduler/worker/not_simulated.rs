@@ -8,8 +8,9 @@ use mini_time::Clock;
 
 use super::Worker;
 use crate::scheduler::config::Config;
-use crate::scheduler::core::{Core, Entry};
+use crate::scheduler::core::Core;
 use crate::scheduler::shared::Shared;
+use crate::task::Queued;
 
 impl Config {
     pub(crate) fn simulated_clock(&self) -> Option<Clock> {
@@ -28,7 +29,7 @@ impl Core {
 
 impl Worker<'_> {
     #[inline]
-    pub(super) fn next_simulated(&mut self) -> Option<Option<Entry>> {
+    pub(super) fn next_simulated(&mut self) -> Option<Option<Queued>> {
         None
     }
 

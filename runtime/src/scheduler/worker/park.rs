@@ -223,10 +223,6 @@ impl Worker<'_> {
 
     /// The last look before the wait; see `unparker.rs` and `idle.rs`.
     pub(super) fn sees_work(&self) -> bool {
-        self.core.has_mail()
-            || self.main.as_ref().is_some_and(|main| main.is_woken())
-            || self.has_shared && self.shared.has_injected()
-            || self.misses_call()
-            || self.must_close()
+        self.core.has_mail() || self.has_shared && self.shared.has_injected() || self.misses_call() || self.must_close()
     }
 }

@@ -12,11 +12,11 @@ use mini_time::Clock;
 
 use super::Worker;
 use crate::scheduler::config::Config;
-use crate::scheduler::core::{Core, Entry};
+use crate::scheduler::core::Core;
 use crate::scheduler::shared::Shared;
 use crate::sim::world::{Halt, World};
 use crate::sim::{hosts, unseen};
-use crate::task::{Class, JoinHandle, Origin};
+use crate::task::{Class, JoinHandle, Origin, Queued};
 
 /// In place of the id of a main task.
 const MAIN: u64 = 0;
@@ -54,10 +54,7 @@ impl Core {
 
     /// Their ids, the class *again* last. Owner only.
     fn list_waiting(&self, ids: &mut Vec<u64>) {
-        let id = |entry: &Entry| match entry {
-            Entry::Task(task) => task.id().get(),
-            Entry::Main => MAIN,
-        };
+        let id = |entry: &Queued| if entry.is_main() { MAIN } else { entry.id().get() };
         ids.clear();
         for class in Class::ALL {
             self.entries(class, |entries| ids.extend(entries.iter().map(id)));
@@ -65,7 +62,7 @@ impl Core {
     }
 
     /// Takes the entry at `at` of what [`list_waiting`](Self::list_waiting) has listed.
-    fn take(&self, at: usize) -> Option<Entry> {
+    fn take(&self, at: usize) -> Option<Queued> {
         let woken = self.owned_len(Class::Woken);
         match at.checked_sub(woken) {
             None => self.entries(Class::Woken, |entries| entries.remove(at)),
@@ -77,14 +74,14 @@ impl Core {
 impl Worker<'_> {
     /// What runs next, if this is a simulation: then `Some`.
     #[inline]
-    pub(super) fn next_simulated(&mut self) -> Option<Option<Entry>> {
+    pub(super) fn next_simulated(&mut self) -> Option<Option<Queued>> {
         let core = self.core;
         core.world.as_ref().map(|world| self.go_on(world))
     }
 
     /// Lets time go on until an entry can run; `None` if it stands still, or should.
     #[cold]
-    fn go_on(&mut self, world: &World) -> Option<Entry> {
+    fn go_on(&mut self, world: &World) -> Option<Queued> {
         let driver = self.core.driver();
         loop {
             // Unix sockets and pipes.
@@ -105,7 +102,7 @@ impl Worker<'_> {
     }
 
     /// Chooses who of those that could run at `now` does.
-    fn pick(&self, world: &World, now: Duration) -> Result<Option<Entry>, Halt> {
+    fn pick(&self, world: &World, now: Duration) -> Result<Option<Queued>, Halt> {
         if unseen::has_some() {
             return Err(Halt::unseen());
         }
@@ -143,7 +140,7 @@ impl Worker<'_> {
 
     /// Whether the simulation cannot go on, if there is nothing to run: nobody else would end a wait.
     pub(super) fn is_halted(&self) -> bool {
-        let Some(world) = self.core.world.as_ref().filter(|_| self.main.is_some()) else { return false };
+        let Some(world) = self.core.world.as_ref().filter(|_| self.is_in_block_on) else { return false };
         // A socket that is the system's hears only of what tasks do.
         let has_next = world.next_event().is_some() || self.core.driver().has_deadline();
         if !world.is_halted() && !has_next && !self.is_awaited() {

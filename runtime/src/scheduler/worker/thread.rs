@@ -6,9 +6,9 @@
 //! Rejected: none until there is something to do. If the system cannot start a thread then, nobody is left to hear of
 //! it.
 
+use std::cell::Cell;
 use std::io;
 use std::sync::Arc;
-use std::task::Waker;
 
 use super::{Shared, Stop, Worker};
 use crate::threads;
@@ -35,7 +35,7 @@ fn keep(shared: &Arc<Shared>, index: usize) {
     let core = &shared.cores[index];
     if core.ownership.take_as_worker_thread() {
         let mut worker = Worker::new(shared, core).expect("no other thread has worked here");
-        let stop = worker.drive(&mut |_| false, Waker::noop());
+        let stop = worker.drive(&Cell::new(false));
         debug_assert_eq!(stop, Stop::Closing);
     }
 }

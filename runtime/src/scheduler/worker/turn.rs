@@ -1,7 +1,6 @@
 //! One turn of a worker in an embedder's loop; `embedder.rs` has the protocol.
 
 use std::sync::Arc;
-use std::task::Waker;
 use std::time::Duration;
 
 use mini_context::rules::LOOK_TIME;
@@ -51,8 +50,7 @@ impl<'a> Worker<'a> {
             && (self.core.counts.runs.get() < self.look_at_run || !self.meter.counts_steps())
             && let Some(entry) = self.next()
         {
-            // An entry of a main task is left from a `block_on` that is over.
-            self.run(entry, &mut |_| false, Waker::noop());
+            self.run(entry);
             polls += 1;
         }
         if polls > 0 {

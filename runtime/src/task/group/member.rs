@@ -15,7 +15,7 @@ use std::task::{Context, Poll, Waker};
 use pin_project_lite::pin_project;
 
 use super::super::slab::NONE;
-use super::super::{JoinHandle, Running, TaskLocalFuture, error};
+use super::super::{JoinHandle, TaskLocalFuture, error};
 use super::node::Node;
 use super::report::FailedTask;
 use super::{Called, GroupError, abandon};
@@ -127,7 +127,7 @@ impl Seat {
     /// Also leaves it for the case that the handle is dropped.
     fn fail(&mut self, error: String, is_panic: bool) {
         self.fate = Fate::Failed;
-        if let Some(task) = context::with_task(Running::id) {
+        if let Some(task) = context::current_task() {
             let error = GroupError { group: Called(&self.place.node).to_string(), text: error.clone() };
             context::with_shared(|shared| shared.group_errors.leave(task, error));
         }
