@@ -39,7 +39,7 @@
 // | `stage` | the thread that has started it, until it is idle or queued again (`state.rs`); once `refs` says DONE, the join handle, or the runner if that is gone |
 // | `waiter` | see `refcount.rs` |
 // | `seat` | the registry's owner or lock holder, before the task is found there; from then on any thread that finds it there reads |
-// | `local` | the owner (`refcount.rs`): the holder of the home core, or the thread that has started a shared task, or holds it to look at it; any thread reads |
+// | `local` | the owner (`refcount.rs`): the holder of the home core, or the thread that has started a shared task; any thread reads |
 // | `stage` (count), `wait`, `times` | the runner writes; `times` also by a waker that queues the task; any thread reads |
 //
 // Rejected: a header without the spawn location, id and wait slot (40 bytes less, and nothing to print when a program
@@ -325,30 +325,6 @@ impl Task {
         }
         header.times.note_wake();
         Some(self.queued())
-    }
-
-    /// Whether anybody but the runtime and the join handle has a reference: a waker, or an abort handle. Only for the
-    /// holder of the home core of an owned task, and of a shared task for the thread that has claimed it.
-    pub(crate) fn has_other_references(&self) -> bool {
-        let header = self.header();
-        header.refs.others(&header.local) > 0
-    }
-
-    /// Whether a shared task waits, and nobody but the runtime and the join handle has a reference. Hands out the queue
-    /// entry of a task that was woken while it was looked at.
-    pub(crate) fn is_lost(&self) -> (bool, Option<Queued>) {
-        let header = self.header();
-        if !header.state.hold() {
-            return (false, None); // it is queued, runs, or has ended
-        }
-        let has_others = self.has_other_references(); // before it is let go: the next runner counts in plain memory
-        match header.state.let_go() {
-            OnWake::Nothing => (!has_others, None),
-            OnWake::Enqueue => {
-                header.times.note_wake();
-                (false, Some(self.queued()))
-            }
-        }
     }
 
     /// Asks for cancellation, and hands out the queue entry if the task was idle.

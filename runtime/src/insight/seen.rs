@@ -97,7 +97,13 @@ impl Shared {
         for core in self.all_cores() {
             let knows_beside = self.config.is_simulated() == mini_context::sim::is_simulated();
             let walk = RefCell::new(Walk { knows_beside, ..Walk::new(&mut seen, before) });
-            let is_whole = core.each_part(|part| walk.borrow_mut().add_all(part), |more| walk.borrow_mut().go_on(more));
+            let is_whole = core.each_part(
+                |part| {
+                    walk.borrow_mut().add_all(part);
+                    true
+                },
+                |more| walk.borrow_mut().go_on(more),
+            );
             walk.into_inner().compare();
             seen.parts.push(Part { end: seen.tasks.len(), is_whole });
         }

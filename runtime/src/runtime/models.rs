@@ -180,7 +180,7 @@ fn the_end_of_all_tasks_is_seen() {
 /// A thread waits until nothing is left to do, while another one wakes a task. One task is lost, and told of when the
 /// other has ended.
 ///
-/// Planted: `Task::is_lost` that does not queue a task which was woken during the check.
+/// Planted: `seems_lost` that does not ask for references (`task/sight.rs`).
 #[test]
 fn a_lost_task_is_told_of_when_all_others_have_ended() {
     explore(|| {

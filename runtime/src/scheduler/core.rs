@@ -34,7 +34,6 @@ use crate::scheduler::idle_queue::IdleQueue;
 use crate::scheduler::local_queue::{LocalQueue, Next};
 use crate::scheduler::ownership::Ownership;
 use crate::scheduler::shared::Shared;
-use crate::scheduler::shutdown::LeftTask;
 use crate::scheduler::spin::Spins;
 use crate::scheduler::unparker::Unparker;
 use crate::task::cache::{RemoteFrees, TaskCache};
@@ -451,51 +450,25 @@ impl Core {
         self.owned_tasks().len()
     }
 
-    /// The owned tasks of which nobody has a waker; those in the queue are among them. None, if one is not. Owner only.
-    pub(crate) fn lost_owned(&self) -> Vec<LeftTask> {
-        let tasks = self.owned_tasks();
-        let (mut lost, mut all_are_lost) = (Vec::with_capacity(tasks.len()), true);
-        tasks.each(|task| {
-            all_are_lost &= !task.has_other_references();
-            lost.push(LeftTask::new(task));
-        });
-        if all_are_lost { lost } else { Vec::new() }
-    }
-
-    /// The shared tasks that wait and of which nobody has a waker. None, if there is another one.
-    pub(crate) fn lost_shared(&self) -> Vec<LeftTask> {
-        let tasks = lock(&self.shared_tasks);
-        let (mut lost, mut all_are_lost, mut woken) = (Vec::new(), true, None);
-        tasks.each(|task| {
-            if !all_are_lost {
-                return;
-            }
-            let (is_lost, entry) = task.is_lost();
-            (all_are_lost, woken) = (is_lost, entry);
-            lost.push(LeftTask::new(task));
-        });
-        let lost = if all_are_lost { lost } else { Vec::new() };
-        drop(tasks);
-        if let Some(task) = woken {
-            self.schedule().schedule(task);
-        }
-        lost
-    }
-
     /// Calls `f` with each task that belongs here, as [`each_part`](Self::each_part) does.
     pub(crate) fn each_task(&self, mut f: impl FnMut(&Task), make_room: impl FnMut(usize)) -> bool {
-        self.each_part(|part| part.each(&mut f), make_room)
+        let all = |part: &Seats<'_, Task>| {
+            part.each(&mut f);
+            true
+        };
+        self.each_part(all, make_room)
     }
 
     /// Calls `f` with the tasks that belong here, one part of a list after the other, from any thread; says whether it
-    /// could look at all. The tasks may not come and go during a call of `f`, which is short, allocates nothing and
-    /// runs no user code; during one of `make_room`, which is told for how many tasks, they may.
-    pub(crate) fn each_part(&self, mut f: impl FnMut(&Seats<'_, Task>), mut make_room: impl FnMut(usize)) -> bool {
+    /// could look at all. The tasks may not come and go during a call of `f`, which is short, allocates nothing, runs no
+    /// user code, and says whether to go on; during one of `make_room`, which is told for how many tasks, they may.
+    pub(crate) fn each_part(
+        &self,
+        mut f: impl FnMut(&Seats<'_, Task>) -> bool,
+        mut make_room: impl FnMut(usize),
+    ) -> bool {
         let Some(visit) = self.owned_tasks.visit() else { return false };
-        let mut is_end = |part: &Seats<'_, Task>| {
-            f(part);
-            part.is_empty()
-        };
+        let mut is_end = |part: &Seats<'_, Task>| !f(part) || part.is_empty();
         for from in (0..).step_by(AT_ONCE) {
             make_room(AT_ONCE);
             if visit.part(from, AT_ONCE, &mut is_end) {

@@ -20,15 +20,15 @@
 //! # Lost tasks
 //!
 //! A task that waits and has no waker is never polled again: no reference to it is left except those of the runtime and
-//! the join handle. That stays so, hence tasks may be examined one after the other; with the numbers above unchanged,
-//! all remaining tasks are lost at the same time. A part of the count of references belongs to the thread that runs the
-//! task. So a worker counts the owned tasks of its own core, and a shared task while it holds it as its runner would
-//! (edge 10 in `task/state.rs`). Owned tasks of another core count as alive: that core's worker looks itself, and lost
-//! tasks on two cores are not found. A task with an abort handle is not found either, as the count does not distinguish
-//! the handle from a waker.
+//! the join handle. That stays so, hence tasks may be examined one after the other, as a dump does (`task/sight.rs`);
+//! with the numbers above unchanged, all remaining tasks are lost at the same time. A part of the count of references
+//! belongs to the thread that runs the task, so no worker may run anything meanwhile. A task with an abort handle is
+//! not found, as the count does not distinguish the handle from a waker; nor are local tasks of other threads, where
+//! the system lacks a fence for looking at them (`task/owned.rs`).
 //!
 //! Rejected: a look at each end of a task (an instruction and a branch more in each, for few programs).
 
+use std::cell::{Cell, RefCell};
 use std::task::Waker;
 use std::time::Duration;
 
@@ -38,6 +38,8 @@ use crate::scheduler::context;
 use crate::scheduler::core::Core;
 use crate::scheduler::shared::Shared;
 use crate::scheduler::shutdown::LeftTask;
+use crate::task::Task;
+use crate::task::owned::Seats;
 
 /// How long a worker waits at most while somebody asks. A hundred looks a second cost nothing, and nobody notices when
 /// a program ends that much later.
@@ -47,8 +49,6 @@ pub(crate) const RECHECK: Duration = Duration::from_millis(10);
 pub(crate) struct UntilIdle {
     askers: AtomicUsize,
     waiting: Mutex<Waiting>,
-    /// The core at which a task that is not lost was found last: the next look begins there.
-    alive_at: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
@@ -67,17 +67,6 @@ impl UntilIdle {
     /// Whether anybody asks.
     pub(crate) fn is_asked(&self) -> bool {
         self.askers.load(Relaxed) > 0
-    }
-
-    /// The order in which to look at `cores`.
-    pub(crate) fn order<'a>(&self, cores: &'a [Core]) -> impl Iterator<Item = &'a Core> + use<'a> {
-        let (before, from) = cores.split_at(self.alive_at.load(Relaxed));
-        from.iter().chain(before)
-    }
-
-    /// A task of `core` is not lost.
-    pub(crate) fn note_alive(&self, core: &Core) {
-        self.alive_at.store(core.index(), Relaxed);
     }
 
     /// How many have asked so far.
@@ -148,6 +137,36 @@ impl Shared {
         let begun = self.begun();
         // In this order: what a worker has begun before it parked counts.
         self.blocking.in_flight() == 0 && self.alive() == 0 && self.idle.are_all_through(own) && self.begun() == begun
+    }
+
+    /// The tasks that are left, if nobody can wake any of them.
+    pub(crate) fn all_lost(&self) -> Option<Vec<LeftTask>> {
+        let before = self.at_rest()?;
+        let (lost, all) = (RefCell::new(Vec::new()), Cell::new(true));
+        let look = |task: &Task| {
+            all.set(all.get() && task.is_lost());
+            if all.get() {
+                lost.borrow_mut().push(LeftTask::new(task));
+            }
+        };
+        let look_at_part = |part: &Seats<'_, Task>| {
+            part.each(look);
+            all.get()
+        };
+        for core in self.all_cores() {
+            core.each_part(look_at_part, |more| lost.borrow_mut().reserve(more));
+        }
+        let lost = lost.into_inner();
+        (all.get() && !lost.is_empty() && lost.len() == self.alive() && self.at_rest() == Some(before)).then_some(lost)
+    }
+
+    /// How much has begun and happened so far, if no thread runs tasks just now and no job is out.
+    fn at_rest(&self) -> Option<[u64; 2]> {
+        let begun = self.begun();
+        let progress = self.all_cores().map(|core| core.counts.progress()).fold(0, u64::wrapping_add);
+        let rests = |guest: &Core| guest.unparker.is_parked() || guest.owned_left() == 0;
+        let is_at_rest = self.blocking.in_flight() == 0 && self.idle.are_all_through(None) && self.guests().all(rests);
+        is_at_rest.then_some([begun, progress])
     }
 
     /// How many tasks and jobs have ever begun.

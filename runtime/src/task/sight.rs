@@ -181,6 +181,13 @@ impl Task {
         self.header().parts().seems_lost(polls, || self.aborts(0))
     }
 
+    /// Returns `true` if the task waits, and has no references except those of the runtime and its join handle. Exact
+    /// for tasks of cores that are at rest.
+    pub(crate) fn is_lost(&self) -> bool {
+        let parts = self.header().parts();
+        parts.seems_lost(parts.stage.polls(), || 0)
+    }
+
     /// The task that holds the lock for which this one waits, or has the other end of the channel; `sight` names it
     /// from now on.
     pub(crate) fn holder(&self, sight: &mut Sight) -> Option<Holder> {

@@ -1,6 +1,6 @@
 //! The scheduling state of a task: who may touch its future next, and who owes it a place in a queue.
 //!
-//! Called by the wakers, the abort handles, the worker that runs the task, and one that looks whether it is lost.
+//! Called by the wakers, the abort handles, and the worker that runs the task.
 //! Nothing else reads these words.
 //!
 //! ```text
@@ -9,7 +9,7 @@
 //!    ^              ^                 | | | ^--'
 //!    |              '-- 4 with mark --' | '---- 6 finish_done --> DONE
 //!    '---------- 5 without mark --------'
-//!   4, 5 finish_pending    10 hold, let_go: IDLE -> CLAIMED -> IDLE, or QUEUED with a mark
+//!   4, 5 finish_pending
 //!   7 cancel = wake with one more bit: start or finish_pending then says Drop
 //! ```
 //!
@@ -33,8 +33,7 @@
 //! A finished owned task leaves NOTIFIED set permanently, so that late wakes post nothing.
 //!
 //! A task that is CLAIMED or WOKEN, and not DONE, is in one queue, runs, or is on its way to a queue: in the hands of
-//! the thread that made it so. (On edge 10 the way may end where it began: the task is idle again, and in no queue.)
-//! Any other task is in no queue. That is why queue entries need no reference count of their own: the registry's
+//! the thread that made it so. Any other task is in no queue. That is why queue entries need no reference count of their own: the registry's
 //! reference is not dropped before edge 6. A queue also orders memory: what was written before a task was put into it,
 //! the word too, is seen by the thread that takes the task out (queues need that for the pointer anyway).
 //!
@@ -53,7 +52,7 @@ use crate::primitives::atomic::{AtomicU8, Ordering::AcqRel, Ordering::Acquire, O
 
 /// The task was woken: its next runner, or its current one, must take note.
 const WOKEN: u8 = 1;
-/// The task belongs to its runner, or will without another change; or to a thread that looks at it (edge 10).
+/// The task belongs to its runner, or will without another change.
 const CLAIMED: u8 = 2;
 const DONE: u8 = 4;
 const CANCELLED: u8 = 8;
@@ -225,20 +224,6 @@ impl State {
     pub(crate) fn wake_owing(&self) -> bool {
         // AcqRel: as in `wake_shared`. Relaxed: nothing has been done, a wake follows.
         self.main.compare_exchange(0, CLAIMED | OWES, AcqRel, Relaxed).is_ok()
-    }
-
-    /// Edge 10 of a shared task, if it is idle: it is the caller's, who looks at it and lets it go. No poll.
-    pub(crate) fn hold(&self) -> bool {
-        // AcqRel: as in `wake_shared`; what the last runner has counted in plain memory is seen.
-        self.main.compare_exchange(0, CLAIMED, AcqRel, Relaxed).is_ok()
-    }
-
-    /// Edge 10 back: the caller queues the task if it was woken or cancelled meanwhile.
-    pub(crate) fn let_go(&self) -> OnWake {
-        match self.main.fetch_sub(CLAIMED, AcqRel) & WOKEN {
-            0 => OnWake::Nothing,
-            _ => OnWake::Enqueue,
-        }
     }
 
     /// Edge 7. Of an owned task only the owner may call this.

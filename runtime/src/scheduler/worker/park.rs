@@ -7,7 +7,6 @@ use mini_context::rules::{SPIN_FOR_JOB, SPIN_FOR_WAKE};
 use super::{Core, Worker};
 use crate::primitives::atomic::Ordering::Relaxed;
 use crate::scheduler::driver::Delivered;
-use crate::scheduler::shutdown::LeftTask;
 use crate::scheduler::spin;
 use crate::scheduler::unparker::Wait;
 use crate::scheduler::until_idle::RECHECK;
@@ -88,38 +87,10 @@ impl Worker<'_> {
         let asked = self.shared.until_idle.asked();
         if self.shared.has_nothing_left(None) {
             self.shared.until_idle.tell(asked, Vec::new());
-        } else if let Some(lost) = self.all_lost() {
+        } else if let Some(lost) = self.shared.all_lost() {
             self.shared.until_idle.tell(asked, lost);
         }
         RECHECK
-    }
-
-    /// The tasks that are left, if nobody can wake any of them; see `until_idle.rs`.
-    fn all_lost(&self) -> Option<Vec<LeftTask>> {
-        let (shared, core) = (self.shared, self.core);
-        if self.has_queued() {
-            return None;
-        }
-        let begun = shared.begun();
-        if shared.blocking.in_flight() > 0 {
-            return None;
-        }
-        let mut lost = core.lost_owned();
-        if lost.len() < core.owned_left() {
-            return None;
-        }
-        for core in shared.until_idle.order(&shared.cores) {
-            let tasks = core.lost_shared();
-            if tasks.len() < core.shared_alive() {
-                shared.until_idle.note_alive(core);
-                return None;
-            }
-            lost.extend(tasks);
-        }
-        // After the counts: a thread that wakes a task posts it before it gives the waker up.
-        let are_parked = shared.idle.are_all_through(None); // first: what they began before counts
-        let are_all = lost.len() == shared.alive() && shared.begun() == begun && !core.has_mail();
-        (are_parked && are_all && !lost.is_empty()).then_some(lost)
     }
 
     /// Lets others know that this worker parks. The caller looks for work once more after that.

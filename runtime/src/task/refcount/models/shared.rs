@@ -129,22 +129,6 @@ impl Shared {
         }
     }
 
-    /// What `Task::is_lost` does.
-    fn is_lost(&self) -> bool {
-        if !self.state.hold() {
-            return false;
-        }
-        Task::read(&self.watched);
-        let others = self.refs.others(&self.local);
-        match self.state.let_go() {
-            OnWake::Nothing => others <= 0,
-            OnWake::Enqueue => {
-                self.queue();
-                false
-            }
-        }
-    }
-
     /// Another worker, which wakes the task and ends it.
     fn wake_elsewhere(task: &Arc<Self>) -> thread::JoinHandle<()> {
         let other = task.clone();
@@ -233,55 +217,4 @@ fn a_reference_left_in_the_queue_of_a_cancelled_task_is_given_back() {
         canceller.join().unwrap();
         task.check();
     });
-}
-
-/// A worker looks whether the task is lost, while another one wakes it and polls it once more: it is not, and the wake
-/// is not taken.
-///
-/// Planted: a count that is read after `let_go`; `let_go` that forgets a mark; `hold` that is Relaxed.
-#[test]
-fn a_task_that_somebody_is_about_to_wake_is_not_lost() {
-    loom::model(|| {
-        let task = Shared::new();
-        task.run(false);
-        let other = task.clone();
-        let worker = thread::spawn(move || {
-            other.wake();
-            other.run(false);
-        });
-        assert!(!task.is_lost());
-        worker.join().unwrap();
-        task.run(false); // if the other one came while this one held the task
-        assert_eq!(task.wakers.load(Relaxed), 1, "the wake came");
-        task.leave();
-        task.check();
-    });
-}
-
-/// A waker is dropped meanwhile: the task is lost then, and never before.
-///
-/// Planted: a count that is read as Relaxed.
-#[test]
-fn a_task_is_lost_once_the_last_waker_is_gone() {
-    // Both answers come.
-    static SEEN: std::sync::atomic::AtomicU8 = std::sync::atomic::AtomicU8::new(0);
-    loom::model(|| {
-        let task = Shared::new();
-        task.run(false);
-        let other = task.clone();
-        let looker = thread::spawn(move || {
-            let is_lost = other.is_lost();
-            assert!(!is_lost || other.has_ended.load(Relaxed));
-            is_lost
-        });
-        task.has_ended.store(true, Relaxed); // about to: the release of the waker lets it be seen
-        task.drop_wakers();
-        let was_lost = looker.join().unwrap();
-        SEEN.fetch_or(1 << u8::from(was_lost), std::sync::atomic::Ordering::Relaxed);
-        assert!(task.is_lost());
-        task.has_ended.store(false, Relaxed);
-        task.leave();
-        task.check();
-    });
-    assert_eq!(SEEN.load(std::sync::atomic::Ordering::Relaxed), 3);
 }
