@@ -344,7 +344,6 @@ impl Task {
         } else if header.schedule.is_held() && self.seat().is_some() {
             // Not for a task that is still in the inbox: the owner queues it when it registers it.
             if header.state.cancel() == OnWake::Enqueue {
-                header.schedule.tell_wake(header.id.get());
                 header.schedule.push_owned(self.queued());
             }
         } else if header.state.remote_cancel() == OnRemote::Post {
@@ -425,19 +424,7 @@ impl Header {
     /// thread can have it) and has not ended.
     #[inline]
     fn is_owned_here(&self) -> bool {
-        !self.state.is_shared() && self.schedule.is_held() && self.is_registered_alive()
-    }
-
-    /// Returns `true` if [`is_owned_here`](Self::is_owned_here) and no recorder must record a wake.
-    #[inline]
-    fn is_owned_here_unrecorded(&self) -> bool {
-        !self.state.is_shared() && self.schedule.is_held_unrecorded() && self.is_registered_alive()
-    }
-
-    /// For an owned task, and the holder of its core.
-    #[inline]
-    fn is_registered_alive(&self) -> bool {
-        self.seat.get() != UNREGISTERED && !self.state.is_done()
+        !self.state.is_shared() && self.schedule.is_held() && self.seat.get() != UNREGISTERED && !self.state.is_done()
     }
 }
 

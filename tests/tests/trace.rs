@@ -107,7 +107,7 @@ fn wakes_and_spawns_by_other_threads_are_shown_beside_the_workers() {
         runtime.block_on(async {
             let (sender, receiver) = oneshot::channel();
             let waits = mini::spawn(receiver); // woken from outside
-            until(|| polls(&trace_of(&Handle::current()), &place("woken from outside")).len() == 1).await;
+            until(|| Handle::current().dump().tasks()[0].waits_for().is_some()).await;
             let outside = thread::spawn(move || {
                 sender.send(()).unwrap();
                 handle.spawn(async {}) // spawned outside

@@ -20,8 +20,6 @@ use crate::task::{Id, Running, Task};
 struct Tls {
     shared: Cell<*const Shared>,
     held: Cell<*const Core>,
-    /// The same core, unless a recorder must be told of the tasks that are woken there.
-    unrecorded: Cell<*const Core>,
     task: Cell<*const Running>,
     /// The ended task whose output this thread drops.
     ended: Cell<*const Task>,
@@ -34,7 +32,6 @@ thread_local! {
         Tls {
             shared: Cell::new(ptr::null()),
             held: Cell::new(ptr::null()),
-            unrecorded: Cell::new(ptr::null()),
             task: Cell::new(ptr::null()),
             ended: Cell::new(ptr::null()),
             external_of: Cell::new(ptr::null()),
@@ -140,7 +137,6 @@ fn leave(list: &mut Vec<Entered>, number: u64) -> (Option<Entered>, *const Share
 /// While it lives, this thread holds a core, and is inside its runtime.
 pub(crate) struct HeldGuard {
     held: *const Core,
-    unrecorded: *const Core,
     task: *const Running,
     _no_output: OutputGuard,
     _inside: Guard,
@@ -153,7 +149,6 @@ pub(crate) fn enter_held(shared: &Arc<Shared>, core: &Core) -> HeldGuard {
     schedule::hold(core);
     TLS.with(|tls| HeldGuard {
         held: tls.held.replace(core),
-        unrecorded: tls.unrecorded.replace(if core.probe.is_none() { core } else { ptr::null() }),
         task: tls.task.replace(ptr::null()),
         _no_output: leave_output(),
         _inside: inside,
@@ -165,7 +160,6 @@ impl Drop for HeldGuard {
         with_held(schedule::leave);
         TLS.with(|tls| {
             tls.held.set(self.held);
-            tls.unrecorded.set(self.unrecorded);
             tls.task.set(self.task);
         });
     }
@@ -174,18 +168,12 @@ impl Drop for HeldGuard {
 /// While it lives, this thread counts as holding no core, although it holds one.
 pub(crate) struct SetAside {
     held: *const Core,
-    unrecorded: *const Core,
 }
 
 /// Sets aside the core that this thread holds, if any, for code that may block and may call `block_on`.
 pub(crate) fn set_aside() -> Option<SetAside> {
     with_held(|_| ())?;
-    Some(
-        TLS.with(|tls| SetAside {
-            held: tls.held.replace(ptr::null()),
-            unrecorded: tls.unrecorded.replace(ptr::null()),
-        }),
-    )
+    Some(TLS.with(|tls| SetAside { held: tls.held.replace(ptr::null()) }))
 }
 
 impl SetAside {
@@ -201,7 +189,6 @@ impl Drop for SetAside {
     fn drop(&mut self) {
         TLS.with(|tls| {
             tls.held.set(self.held);
-            tls.unrecorded.set(self.unrecorded);
         });
     }
 }
@@ -379,23 +366,11 @@ pub(crate) fn held() -> *const Core {
     TLS.with(|tls| tls.held.get())
 }
 
-/// The same, but for a core where a recorder must be told of the tasks that are woken.
-pub(crate) fn unrecorded() -> *const Core {
-    TLS.with(|tls| tls.unrecorded.get())
-}
-
 /// Calls `f` with the core this thread holds.
 pub(crate) fn with_held<T>(f: impl FnOnce(&Core) -> T) -> Option<T> {
     // SAFETY: null, or set by `enter_held` from a core whose `Shared` the guard keeps alive; such guards are nested.
     // Test: tests/tests/runtimes.rs `a_guard_restores_the_runtime_it_replaced`.
     unsafe { held().as_ref() }.map(f)
-}
-
-/// Calls `f` with the core this thread holds, but for one where a recorder must be told of the tasks that are woken.
-pub(crate) fn with_unrecorded<T>(f: impl FnOnce(&Core) -> T) -> Option<T> {
-    // SAFETY: null, or set by `enter_held` from a core whose `Shared` the guard keeps alive; such guards are nested.
-    // Test: tests/tests/runtimes.rs `a_guard_restores_the_runtime_it_replaced`.
-    unsafe { unrecorded().as_ref() }.map(f)
 }
 
 /// The core of `shared` that this thread holds.

@@ -238,8 +238,6 @@ impl Core {
 
     /// From now on `probe` is told of what goes on here.
     pub(crate) fn record(&mut self, probe: Box<Probe>) {
-        self.owned_tasks.watch();
-        lock(&self.shared_tasks).watch();
         self.probe = Some(probe);
     }
 
@@ -251,12 +249,6 @@ impl Core {
     #[inline]
     pub(crate) fn is_held(&self) -> bool {
         ptr::eq(context::held(), self)
-    }
-
-    /// The same, and that no recorder must be told of the tasks that are woken here.
-    #[inline]
-    pub(crate) fn is_held_unrecorded(&self) -> bool {
-        ptr::eq(context::unrecorded(), self)
     }
 
     /// Says that the calling thread is the owner now. The system call is for another thread than the last one only: an
@@ -326,15 +318,17 @@ impl Core {
     // The owner's queues.
 
     /// Queues an owned task that was woken.
+    #[inline]
     pub(crate) fn push_owned(&self, task: Queued) {
+        self.tell_wake(&task);
         self.push_entry(task, Class::Woken);
     }
 
     /// The owner is about to queue a task that it has woken, here or where any worker finds it.
-    #[cold]
-    pub(crate) fn tell_wake(&self, id: u64) {
+    #[inline]
+    pub(crate) fn tell_wake(&self, task: &Queued) {
         if let Some(probe) = &self.probe {
-            probe.woken(id);
+            probe.woken(task.id().get());
         }
     }
 

@@ -105,8 +105,7 @@ impl Shared {
                 core.simulated(&config, &clock)
             };
             let cores: Box<[Core]> = (0..config.workers).map(new_core).collect();
-            let serve = if recorder.is_some() { Queued::serve_recorded } else { Queued::serve };
-            let blocking = Blocking::new(&config, cores[0].unparker.clone(), serve);
+            let blocking = Blocking::new(&config, cores[0].unparker.clone(), Queued::serve);
             post.reactor.call_when_used(Arc::new(OnUse(weak.clone())).into());
             Self {
                 injectors: [Fifo::new(), Fifo::new()],

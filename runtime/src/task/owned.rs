@@ -73,15 +73,6 @@ const FREE: usize = 1;
 /// In place of the number of a seat: there is none.
 const NONE: u32 = PINNED - 1;
 
-/// The new tasks that a list accepts: usually one check per spawn.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Gate {
-    Open,
-    /// Those of which a recorder has been told.
-    Watched,
-    Closed,
-}
-
 /// A slab of tasks: inserting and removing are a few plain stores.
 pub(crate) struct OwnedTasks<T: Seated> {
     /// The memory of the seats, from [`grow`](Self::grow); a seat keeps its number when they move.
@@ -98,7 +89,7 @@ pub(crate) struct OwnedTasks<T: Seated> {
     free: Cell<u32>,
     len: Cell<usize>,
     pinned: Cell<usize>,
-    gate: Cell<Gate>,
+    is_closed: Cell<bool>,
     /// It has references.
     tasks: PhantomData<T>,
 }
@@ -118,7 +109,7 @@ impl<T: Seated> Default for OwnedTasks<T> {
             free: Cell::new(NONE),
             len: Cell::new(0),
             pinned: Cell::new(0),
-            gate: Cell::new(Gate::Open),
+            is_closed: Cell::new(false),
             tasks: PhantomData,
         }
     }
@@ -131,30 +122,11 @@ impl<T: Seated> OwnedTasks<T> {
     /// # Errors
     ///
     /// Gives it back if the list was closed.
+    #[inline]
     pub(crate) fn insert(&self, task: T, pinned: bool) -> Result<(), T> {
         if self.is_closed() {
             return Err(task);
         }
-        self.seat(task, pinned);
-        Ok(())
-    }
-
-    /// The same for a task of which nobody was told.
-    ///
-    /// # Errors
-    ///
-    /// Gives it back if somebody wants to be told, too.
-    #[inline]
-    pub(crate) fn insert_untold(&self, task: T, pinned: bool) -> Result<(), T> {
-        if self.gate.get() != Gate::Open {
-            return Err(task);
-        }
-        self.seat(task, pinned);
-        Ok(())
-    }
-
-    #[inline]
-    fn seat(&self, task: T, pinned: bool) {
         let mut number = self.free.get();
         if number == NONE {
             number = self.add_seat();
@@ -166,6 +138,7 @@ impl<T: Seated> OwnedTasks<T> {
         self.len.set(self.len.get() + 1);
         // Release: a visitor that finds the task sees all of it.
         seat.store(task.into_raw().as_ptr(), Release);
+        Ok(())
     }
 
     #[inline]
@@ -261,14 +234,9 @@ impl<T: Seated> OwnedTasks<T> {
         Some(ManuallyDrop::new(unsafe { T::from_raw(raw) }))
     }
 
-    /// From now on somebody wants to be told of each new task before it is inserted.
-    pub(crate) fn watch(&self) {
-        self.gate.set(Gate::Watched);
-    }
-
     /// Refuses new tasks from now on.
     pub(crate) fn refuse(&self) {
-        self.gate.set(Gate::Closed);
+        self.is_closed.set(true);
     }
 
     /// Refuses new tasks from now on, and lists those that are alive.
@@ -278,7 +246,7 @@ impl<T: Seated> OwnedTasks<T> {
     }
 
     pub(crate) fn is_closed(&self) -> bool {
-        self.gate.get() == Gate::Closed
+        self.is_closed.get()
     }
 
     pub(crate) fn list(&self) -> Vec<T> {

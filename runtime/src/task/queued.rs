@@ -274,18 +274,16 @@ impl Queued {
 impl Queued {
     /// Runs it on a blocking thread; contains its panics.
     pub(crate) fn serve(self) {
-        let shared = self.header().schedule.arc();
-        context::serve(&shared, || {
-            let (ran, _) = self.run(u32::MAX, || None);
-            debug_assert!(matches!(ran, Ran::Ended), "a job does not wait");
-        });
-    }
-
-    /// The same where a recorder is told.
-    pub(crate) fn serve_recorded(self) {
-        match &self.header().schedule.arc().recorder {
-            Some(recorder) => recorder.job(self.id().get(), || self.serve()),
-            None => self.serve(),
+        let (id, shared) = (self.id().get(), self.header().schedule.arc());
+        let serve = || {
+            context::serve(&shared, || {
+                let (ran, _) = self.run(u32::MAX, || None);
+                debug_assert!(matches!(ran, Ran::Ended), "a job does not wait");
+            })
+        };
+        match &shared.recorder {
+            Some(recorder) => recorder.job(id, serve),
+            None => serve(),
         }
     }
 }

@@ -50,24 +50,9 @@ impl Schedule {
 
     /// Queues a shared task: with the calling worker, if it is one of this runtime's, otherwise for any worker.
     pub(crate) fn schedule(&self, task: Queued) {
-        let mut task = Some(task);
-        context::with_unrecorded(|held| {
-            if self.is_queued_by(held) {
-                held.queue_woken(task.take().expect("called once"));
-            }
-        });
-        if let Some(task) = task {
-            self.schedule_told(task);
-        }
-    }
-
-    /// Schedules the task if a recorder must record it, or on a thread that does not queue the task itself.
-    #[inline(never)]
-    fn schedule_told(&self, task: Queued) {
         let (id, mut task) = (task.id().get(), Some(task));
         context::with_held(|held| {
             if self.is_queued_by(held) {
-                held.tell_wake(id);
                 held.queue_woken(task.take().expect("called once"));
             }
         });

@@ -82,7 +82,7 @@ unsafe fn waker_drop(data: *const ()) {
 impl Task {
     /// As `wake_by_ref`, but uses up this reference.
     fn wake(self) {
-        if self.header().is_owned_here_unrecorded() {
+        if self.header().is_owned_here() {
             let task = ManuallyDrop::new(self);
             let header = task.header();
             task.wake_owned(); // first: a task without a waker that is not queued is taken for a lost one
@@ -110,7 +110,7 @@ impl Task {
     #[inline]
     fn wake_here(self) -> Option<Self> {
         let mut left = Some(self);
-        context::with_unrecorded(|held| {
+        context::with_held(|held| {
             let is_owing =
                 |task: &mut Task| task.header().schedule.is_queued_by(held) && task.header().state.wake_owing();
             if let Some(task) = left.take_if(is_owing) {
@@ -132,25 +132,10 @@ impl Task {
                 header.times.note_wake();
                 header.schedule.schedule(self.queued());
             }
-        } else if header.schedule.is_held_unrecorded() {
+        } else if header.schedule.is_held() {
             self.wake_owned();
-        } else {
-            self.wake_owned_told();
-        }
-    }
-
-    /// Wakes an owned task where a recorder must be told, or on a thread that does not hold its core.
-    #[inline(never)]
-    fn wake_owned_told(&self) {
-        let header = self.header();
-        if !header.schedule.is_held() {
-            if header.state.remote_wake() == OnRemote::Post {
-                header.schedule.post(self.clone());
-            }
-        } else if header.state.wake() == OnWake::Enqueue {
-            header.times.note_wake();
-            header.schedule.tell_wake(header.id.get());
-            header.schedule.push_owned(self.queued());
+        } else if header.state.remote_wake() == OnRemote::Post {
+            header.schedule.post(self.clone());
         }
     }
 }

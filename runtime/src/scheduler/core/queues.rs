@@ -30,11 +30,12 @@ impl Core {
         }
     }
 
-    /// Queues a shared task that this thread, the owner, has woken. If there is a recorder, it has been told.
+    /// Queues a shared task that this thread, the owner, has woken.
     ///
     /// The task goes to the back: one that many runs wake then runs once after all of them, and a server's connection
     /// answers in one go what it was asked in one. Only if nothing else waits is there a shorter way.
     pub(crate) fn queue_woken(&self, task: Queued) {
+        self.tell_wake(&task);
         if context::is_in_task() && self.len_of(Class::Woken) == 0 {
             self.next.put(task.into_raw());
         } else {

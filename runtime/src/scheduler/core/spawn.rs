@@ -4,12 +4,11 @@
 //! A closed core takes none: they are cancelled.
 //!
 //! `register_owned` is inlined into both of its callers: whether a task is pinned is known there, and was asked four
-//! times for each spawn. The list of tasks knows whether a recorder must be told, so that one question is enough.
+//! times for each spawn.
 
 use super::Core;
 use crate::primitives::atomic::Ordering::Relaxed;
 use crate::primitives::{lock, thread};
-use crate::task::owned::OwnedTasks;
 use crate::task::{Class, Queued, Task};
 
 impl Core {
@@ -29,9 +28,8 @@ impl Core {
     #[inline(always)]
     fn register_owned(&self, task: Task, pinned: bool) -> bool {
         let entry = task.queued();
-        if let Err(task) = self.owned_tasks().insert_untold(task, pinned)
-            && !self.register_owned_late(task, pinned)
-        {
+        if let Err(task) = self.owned_tasks().insert(self.tell_spawn(task), pinned) {
+            task.into_queued().cancel();
             return false;
         }
         self.local(|local| local.queues[Class::Woken as usize].push_back(entry));
@@ -39,17 +37,7 @@ impl Core {
         true
     }
 
-    #[cold]
-    fn register_owned_late(&self, task: Task, pinned: bool) -> bool {
-        match self.owned_tasks().insert(self.tell_spawn(task), pinned) {
-            Ok(()) => true,
-            Err(task) => {
-                task.into_queued().cancel();
-                false
-            }
-        }
-    }
-
+    #[inline]
     fn tell_spawn(&self, task: Task) -> Task {
         match &self.probe {
             Some(probe) => probe.spawned(task),
@@ -59,11 +47,7 @@ impl Core {
 
     /// Registers and queues a shared task that this thread, the owner, has spawned.
     pub(crate) fn spawn_shared(&self, task: Task) {
-        let registered = match self.insert_shared(task, OwnedTasks::insert_untold) {
-            Ok(entry) => Some(entry),
-            Err(task) => self.register_shared(self.tell_spawn(task)),
-        };
-        if let Some(entry) = registered {
+        if let Some(entry) = self.register_shared(self.tell_spawn(task)) {
             self.push_shared(entry, Class::Woken);
             self.shared().wake_early(self);
         }
@@ -71,21 +55,15 @@ impl Core {
 
     /// Registers a shared task of which a recorder knows; `None` if the core is closed and the task was cancelled.
     pub(crate) fn register_shared(&self, task: Task) -> Option<Queued> {
-        self.insert_shared(task, OwnedTasks::insert).map_err(|task| task.into_queued().cancel()).ok()
-    }
-
-    /// Gives the task back, with the lock released, if `insert` does so.
-    #[inline(always)]
-    fn insert_shared(
-        &self,
-        task: Task,
-        insert: impl FnOnce(&OwnedTasks<Task>, Task, bool) -> Result<(), Task>,
-    ) -> Result<Queued, Task> {
         let entry = task.queued();
         let tasks = lock(&self.shared_tasks);
-        insert(&tasks, task, false)?;
+        if let Err(task) = tasks.insert(task, false) {
+            drop(tasks);
+            task.into_queued().cancel();
+            return None;
+        }
         self.shared_begun.store(self.shared_begun.load(Relaxed) + 1, Relaxed);
-        Ok(entry)
+        Some(entry)
     }
 
     /// Posts a task that another thread has spawned for this core. Cancels it if the core is closed.
