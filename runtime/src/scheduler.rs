@@ -20,6 +20,7 @@ mod meter;
 pub(crate) mod monitor;
 pub(crate) mod ownership;
 pub(crate) mod parker;
+pub(crate) mod pick;
 pub(crate) mod poller;
 pub(crate) mod shared;
 pub(crate) mod shutdown;

@@ -86,6 +86,7 @@ mod machines;
 pub(crate) mod names;
 mod network;
 mod panics;
+mod picks;
 mod picture;
 pub(crate) mod preempt;
 mod rerun;

@@ -47,7 +47,8 @@ impl Shared {
         let externals = self.externals();
         let mains = self.all_cores().filter_map(Main::of).map(|main| (main.id, main.wait));
         seen.look_again_at_circles(self.all_cores(), mains.chain(externals.iter().map(|main| (main.id, main.wait))));
-        let hosts = self.hosts_of(seen.tasks().iter().map(|task| task.sight.id.get()));
+        let pick = self.cores[0].pick.as_ref();
+        let hosts = pick.map(|pick| pick.hosts_of(&mut seen.tasks().iter().map(|task| task.sight.id.get())));
         let seen = Arc::new(seen);
         let look = Look { shared: self, begin, progress: &progress, before: before.as_deref() };
         let at = |core: &Core| look.at_worker(core, !seen.is_whole(core.index()));
@@ -69,7 +70,7 @@ impl Shared {
             guests,
             externals,
             seen,
-            hosts,
+            hosts: hosts.unwrap_or_default(),
             tasks: OnceLock::new(),
             circles: OnceLock::new(),
             threads: gauge.threads,

@@ -13,8 +13,11 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use mini_time::Clock;
+
 use crate::insight::Warning;
 use crate::recorder;
+use crate::scheduler::pick::Pick;
 use crate::task::{JoinError, TaskError};
 use crate::threads::{Hooks, Names};
 
@@ -72,8 +75,8 @@ pub(crate) struct Config {
     pub(crate) on_task_panic: Option<PanicHook>,
     pub(crate) on_task_error: Option<ErrorHook>,
     pub(crate) hooks: Hooks,
-    #[cfg(feature = "sim")]
-    pub(crate) simulation: Option<crate::sim::world::Limits>,
+    /// The clock of a simulation, and what chooses the tasks that run.
+    pub(crate) simulation: Option<(Clock, Arc<dyn Pick>)>,
 }
 
 impl Config {
@@ -102,25 +105,18 @@ impl Config {
             on_task_panic: None,
             on_task_error: None,
             hooks: Hooks::default(),
-            #[cfg(feature = "sim")]
             simulation: None,
         }
     }
 
     /// Whether all of the runtime happens on one thread, in virtual time.
     pub(crate) fn is_simulated(&self) -> bool {
-        self.seed().is_some()
+        self.simulation.is_some()
     }
 
     /// Returns the seed of a simulation, if the runtime is simulated.
-    #[cfg(feature = "sim")]
     pub(crate) fn seed(&self) -> Option<u64> {
-        self.simulation.map(|limits| limits.seed)
-    }
-
-    #[cfg(not(feature = "sim"))]
-    pub(crate) const fn seed(&self) -> Option<u64> {
-        None
+        self.simulation.as_ref().map(|(_, pick)| pick.seed())
     }
 
     /// Refuses settings that make no sense, with an error that names the setting.

@@ -33,6 +33,7 @@ use crate::scheduler::fifo::Fifo;
 use crate::scheduler::idle_queue::IdleQueue;
 use crate::scheduler::local_queue::{LocalQueue, Next};
 use crate::scheduler::ownership::Ownership;
+use crate::scheduler::pick::Pick;
 use crate::scheduler::shared::Shared;
 use crate::scheduler::spin::Spins;
 use crate::scheduler::unparker::Unparker;
@@ -70,9 +71,8 @@ pub(crate) struct Core {
     /// How many have ever been spawned here. Written under that lock.
     shared_begun: AtomicU64,
     pub(crate) counts: Counts,
-    /// If the runtime is simulated.
-    #[cfg(feature = "sim")]
-    pub(crate) world: Option<Box<crate::sim::world::World>>,
+    /// If something else than the worker's rule chooses what runs next.
+    pub(crate) pick: Option<Arc<dyn Pick>>,
     /// What records the owner's doings, if the user asks for that.
     pub(crate) probe: Option<Box<Probe>>,
     /// Entries in the owner's queue, as of its last look at the driver.
@@ -205,8 +205,7 @@ impl Core {
             shared_tasks: Mutex::default(),
             shared_begun: AtomicU64::default(),
             counts: Counts::new(clock),
-            #[cfg(feature = "sim")]
-            world: None,
+            pick: None,
             probe: None,
             queued: AtomicUsize::default(),
             noted: Default::default(),
@@ -239,6 +238,13 @@ impl Core {
     /// From now on `probe` is told of what goes on here.
     pub(crate) fn record(&mut self, probe: Box<Probe>) {
         self.probe = Some(probe);
+    }
+
+    /// Another thread than the owner has woken a task.
+    pub(super) fn note_intruder(&self, task: u64) {
+        if let Some(pick) = &self.pick {
+            pick.note_intruder(task);
+        }
     }
 
     /// The futures that wait for the owner to have nothing else to do.

@@ -7,7 +7,7 @@
 use std::io;
 use std::sync::{Arc, Weak};
 use std::task::Wake;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use mini_context::contain;
 use mini_net::{Object, failed};
@@ -88,7 +88,7 @@ impl Wake for OnUse {
 impl Shared {
     pub(crate) fn new(config: Config) -> io::Result<Arc<Self>> {
         let usual = || if config.is_multi_thread { Clock::real() } else { Clock::pausable(config.start_paused) };
-        let clock = config.simulated_clock().unwrap_or_else(usual);
+        let clock = config.simulation.as_ref().map_or_else(usual, |(clock, _)| clock.clone());
         let post = ReactorHandle::new().map_err(failed("start a runtime", Object::Nothing))?;
         let dumps = config.dump_on_quit;
         task::tell_table();
@@ -102,7 +102,8 @@ impl Shared {
                 if let Some(recorder) = &recorder {
                     core.record(recorder.probe());
                 }
-                core.simulated(&config, &clock)
+                core.pick = config.simulation.as_ref().map(|(_, pick)| pick.clone());
+                core
             };
             let cores: Box<[Core]> = (0..config.workers).map(new_core).collect();
             let blocking = Blocking::new(&config, cores[0].unparker.clone(), Queued::serve);
@@ -236,9 +237,8 @@ impl Shared {
         T: Send + 'static,
     {
         self.process.check("spawn_blocking");
-        #[cfg(feature = "sim")]
-        if self.config.is_simulated() {
-            return self.simulate_blocking(job, origin);
+        if let Some(pick) = &self.cores[0].pick {
+            return self.spawn_job(job, pick.job_delay(), origin);
         }
         let mut job = Some(job);
         // Polled once, by a blocking thread.
@@ -252,6 +252,28 @@ impl Shared {
         }
         self.blocking.push_job(task.into_queued());
         handle
+    }
+
+    /// A blocking job as a task, which takes virtual time.
+    #[track_caller]
+    fn spawn_job<F, T>(self: &Arc<Self>, job: F, delay: Duration, origin: impl Origin) -> JoinHandle<T>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        let location = origin.location();
+        let job = async move {
+            mini_time::sleep_of(location, delay).await; // in dumps at the line that wants the job done
+            mini_context::swap_budget(mini_context::ENDLESS); // a job has none
+            job() // in a task: it may not block, as nobody else would run
+        };
+        self.spawn(job, origin)
+    }
+
+    /// The time since the beginning of the simulation, if this is one.
+    pub(crate) fn virtual_time(&self) -> Option<Duration> {
+        let core = &self.cores[0];
+        core.pick.as_ref().map(|pick| pick.elapsed(core.driver().timers().clock().now()))
     }
 
     /// The tasks of a class for any worker.

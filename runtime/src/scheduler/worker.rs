@@ -32,8 +32,6 @@ mod look;
 mod next;
 mod park;
 mod phases;
-#[cfg_attr(not(feature = "sim"), path = "worker/not_simulated.rs")]
-mod simulated;
 mod thread;
 mod turn;
 
@@ -56,11 +54,11 @@ pub(crate) enum Stop {
 
 /// A thread at work on a core. Dropping it releases the core.
 pub(crate) struct Worker<'a> {
-    shared: &'a Arc<Shared>,
-    core: &'a Core,
+    pub(crate) shared: &'a Arc<Shared>,
+    pub(crate) core: &'a Core,
     /// The thread has called `block_on`.
     pub(crate) is_in_block_on: bool,
-    events: Events,
+    pub(crate) events: Events,
     meter: Meter<'a>,
     /// When the worker last looked, and at which number of runs it looks again at the latest.
     looked: u64,
@@ -190,7 +188,7 @@ impl<'a> Worker<'a> {
                     }
                 }
                 None => {
-                    if self.is_halted() {
+                    if self.is_in_block_on && self.core.pick.as_ref().is_some_and(|pick| pick.is_halted(self)) {
                         return Stop::Halted;
                     }
                     if self.core.idle_queue().is_empty() {

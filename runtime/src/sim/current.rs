@@ -56,7 +56,7 @@ pub fn current() -> Current {
 /// ```
 pub fn try_current() -> Option<Current> {
     let shared = context::with_shared(Arc::clone)?;
-    shared.cores[0].world.is_some().then_some(Current { shared })
+    World::of(&shared.cores[0]).is_some().then_some(Current { shared })
 }
 
 /// Returns a random number that the seed determines: [`Current::rand`] of the simulation in which the calling task
@@ -85,7 +85,7 @@ impl Current {
     }
 
     fn world(&self) -> &World {
-        self.shared.cores[0].world.as_deref().expect("it is a simulation")
+        World::of(self.core()).expect("it is a simulation")
     }
 
     /// Returns the seed of the simulation.

@@ -7,9 +7,10 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use mini_context::sim::{self, Faults, Random};
+use mini_time::Clock;
 
 use super::coverage::{self, Reached};
 use super::failure::{Cause, Details, Failure};
@@ -201,7 +202,7 @@ impl Sim {
         let shared = runtime.shared().clone();
         let mut seen = Seen::default();
         let caught = catch_unwind(AssertUnwindSafe(|| runtime.block_on(watch(future, judge, &shared, &mut seen))));
-        let world = shared.cores[0].world.as_deref().expect("it is simulated");
+        let world = World::of(&shared.cores[0]).expect("it is simulated");
         let halt = world.take_halt();
         let end = catch_unwind(AssertUnwindSafe(|| drop(runtime))); // with the tasks that are left
         let trace = drawn.end(world);
@@ -232,7 +233,13 @@ impl Sim {
 
     fn runtime(&self) -> Runtime {
         let mut config = Config::new(false);
-        (config.start_paused, config.simulation) = (true, Some(self.limits));
+        // The clock begins with the time that the program reads in its first step: where `interpose!` is used, it and
+        // the standard library's `Instant` are one clock.
+        sim::begin_step(0, Duration::ZERO);
+        let clock = Clock::paused_at(Instant::now());
+        sim::end_step();
+        let world = Arc::new(World::new(self.limits, &clock));
+        (config.start_paused, config.simulation) = (true, Some((clock, world as _)));
         config.thread_name = Names::Prefix(thread::current().name().unwrap_or("unnamed").to_owned());
         config.on_task_panic = Some(Arc::new(unseen::note_panic));
         config.on_task_error = Some(Arc::new(unseen::note_error));

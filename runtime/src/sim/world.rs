@@ -16,7 +16,6 @@ use super::steps::Steps;
 use super::strategy::Strategy;
 use crate::insight::Dump;
 use crate::primitives::{Mutex, MutexGuard, lock};
-use crate::task::Id;
 
 /// The limits of a simulation.
 #[derive(Clone, Copy, Debug)]
@@ -177,7 +176,7 @@ impl World {
         lock(&self.halted).get_or_insert((halt, dump));
     }
 
-    pub(crate) fn is_halted(&self) -> bool {
+    pub(super) fn has_halted(&self) -> bool {
         lock(&self.halted).is_some()
     }
 
@@ -191,8 +190,8 @@ impl World {
     }
 
     /// The id of a task that is spawned now: they are counted, as the seed says what is spawned.
-    pub(crate) fn next_id(&self) -> Id {
-        Id::simulated(NonZeroU64::MIN.saturating_add(self.spawned.fetch_add(1, Relaxed)))
+    pub(crate) fn next_id(&self) -> NonZeroU64 {
+        NonZeroU64::MIN.saturating_add(self.spawned.fetch_add(1, Relaxed))
     }
 
     /// How long a blocking job takes.

@@ -47,8 +47,7 @@ impl Id {
     }
 
     /// The id of the task of that number, in a simulation.
-    #[cfg(feature = "sim")]
-    pub(crate) fn simulated(number: NonZeroU64) -> Self {
+    pub(crate) fn of(number: NonZeroU64) -> Self {
         Self(number)
     }
 

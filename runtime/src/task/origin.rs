@@ -50,7 +50,6 @@ impl Label for Named {
 pub(crate) trait Origin {
     type Label: Label;
 
-    #[cfg(feature = "sim")]
     fn location(&self) -> &'static Location<'static>;
 
     fn split(self) -> (&'static Location<'static>, Self::Label);
@@ -59,7 +58,6 @@ pub(crate) trait Origin {
 impl Origin for &'static Location<'static> {
     type Label = ();
 
-    #[cfg(feature = "sim")]
     fn location(&self) -> &'static Location<'static> {
         self
     }
@@ -72,7 +70,6 @@ impl Origin for &'static Location<'static> {
 impl Origin for (&'static Location<'static>, Option<Arc<str>>) {
     type Label = Named;
 
-    #[cfg(feature = "sim")]
     fn location(&self) -> &'static Location<'static> {
         self.0
     }

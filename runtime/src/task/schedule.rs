@@ -67,11 +67,10 @@ impl Schedule {
     /// The id of a new task.
     #[inline]
     pub(crate) fn next_id(&self) -> Id {
-        #[cfg(feature = "sim")]
-        if let Some(world) = &self.world {
-            return world.next_id();
+        match &self.pick {
+            None => Id::next(),
+            Some(pick) => Id::of(pick.next_id()),
         }
-        Id::next()
     }
 
     /// Returns `true` if the holder of `held` queues shared tasks of this core's runtime itself.

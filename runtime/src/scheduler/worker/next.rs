@@ -107,8 +107,8 @@ impl<'a> Worker<'a> {
     /// Chooses what runs next.
     pub(super) fn next(&mut self) -> Option<Queued> {
         self.collect();
-        if let Some(entry) = self.next_simulated() {
-            return entry;
+        if let Some(pick) = &self.core.pick {
+            return pick.next(self);
         }
         if self.debt.is_due() {
             if let Some(entry) = self.choose(Class::Again, Why::Share) {
@@ -131,7 +131,7 @@ impl<'a> Worker<'a> {
 
     /// Queues what other threads have woken.
     #[inline(always)]
-    pub(super) fn collect(&self) {
+    pub(crate) fn collect(&self) {
         if self.core.has_mail() {
             self.core.read_inbox();
         }

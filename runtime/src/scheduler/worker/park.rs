@@ -193,7 +193,7 @@ impl Worker<'_> {
     }
 
     /// The last look before the wait; see `unparker.rs` and `idle.rs`.
-    pub(super) fn sees_work(&self) -> bool {
+    pub(crate) fn sees_work(&self) -> bool {
         self.core.has_mail() || self.has_shared && self.shared.has_injected() || self.misses_call() || self.must_close()
     }
 }
