@@ -55,7 +55,8 @@ pub use phases::Phases;
 /// # Shutdown
 ///
 /// Dropping a runtime cancels every task: each future is dropped on a worker, and its join handle returns a cancelled
-/// [`JoinError`](crate::task::JoinError). Waits for the runtime's sockets fail from then on. Timers that outlive it
+/// [`JoinError`](crate::task::JoinError). Once the tasks are gone, waits for the runtime's sockets fail; a worker that
+/// is left behind in a long poll delays that, as its task must not see such an error. Timers that outlive the runtime
 /// panic when they are polled, except in another runtime, where they continue. The drop waits for workers in a long
 /// poll and for blocking jobs, for at most the [grace](Builder::shutdown_grace); then it leaves them behind and names
 /// them on stderr. Inside one of the runtime's own tasks or blocking jobs, the drop starts all this and does not wait.
