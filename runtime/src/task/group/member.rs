@@ -174,10 +174,6 @@ impl<F: Future> Future for Member<F> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         let this = self.project();
         let Some(future) = this.future.as_pin_mut() else { return Poll::Pending };
-        let poll = this.seat.watch(*this.judge, || future.poll(cx));
-        if poll.is_pending() && this.seat.place.node.is_cancelled() {
-            this.seat.place.node.note_poll(this.seat.place.key);
-        }
-        poll
+        this.seat.watch(*this.judge, || future.poll(cx))
     }
 }

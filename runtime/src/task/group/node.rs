@@ -94,8 +94,6 @@ enum Taken {
 
 struct Sitting {
     handle: AbortHandle,
-    /// When it was polled last, if that was after the cancellation.
-    polled_at: Option<Instant>,
     /// Once it was aborted by the group.
     straggler: Option<Box<Straggler>>,
 }
@@ -193,10 +191,6 @@ impl Node {
         lock(&self.state).grace
     }
 
-    pub(super) fn is_cancelled(&self) -> bool {
-        self.token.is_cancelled()
-    }
-
     /// This group, then the one above it, and so on.
     pub(super) fn up(self: &Arc<Self>) -> impl Iterator<Item = &Arc<Node>> {
         iter::successors(Some(self), |node| node.parent.as_ref())
@@ -264,8 +258,8 @@ impl Node {
             return;
         }
         let aborts = (phase == Phase::Aborting).then(|| handle.clone());
-        let straggler = aborts.as_ref().map(|_| Box::new(Straggler::of(&handle, Duration::ZERO)));
-        *taken = Taken::By(Sitting { handle, polled_at: None, straggler });
+        let straggler = aborts.as_ref().map(|_| Box::new(Straggler::of(&handle)));
+        *taken = Taken::By(Sitting { handle, straggler });
         drop(state);
         if let Some(handle) = aborts {
             handle.abort();
@@ -283,14 +277,6 @@ impl Node {
     pub(super) fn fail(&self, mut task: FailedTask) {
         task.group = self.name();
         lock(&self.tally).fail(task);
-    }
-
-    /// A task waits, although the group is cancelled.
-    pub(super) fn note_poll(&self, key: u32) {
-        let now = Instant::now();
-        if let Some(Taken::By(sitting)) = lock(&self.state).seats.get_mut(key) {
-            sitting.polled_at = Some(now);
-        }
     }
 
     /// The future of a task has been dropped.
@@ -400,12 +386,12 @@ impl Node {
     /// been dropped in time. Where all were aborted before, the time of that stays.
     pub(super) fn abort_all(self: &Arc<Self>, patience: Option<Instant>) {
         let mine = Place::current();
-        let Ending { began, patience: earlier, .. } = self.ending().expect("it was begun");
+        let Ending { patience: earlier, .. } = self.ending().expect("it was begun");
         self.set_patience(earlier.or(patience));
         let mut is_first = false;
         self.down(|node| {
             let spared = mine.as_ref().filter(|mine| Arc::ptr_eq(&mine.node, node)).map(|mine| mine.key);
-            is_first |= node.abort(spared, began);
+            is_first |= node.abort(spared);
         });
         if is_first {
             self.set_patience(patience.or(earlier));
@@ -419,17 +405,16 @@ impl Node {
     }
 
     /// Says whether one of them was not aborted before.
-    fn abort(&self, spared: Option<u32>, since: Instant) -> bool {
+    fn abort(&self, spared: Option<u32>) -> bool {
         self.close(Phase::Aborting);
-        let (now, mut handles, mut is_first) = (Instant::now(), Vec::new(), false);
+        let (mut handles, mut is_first) = (Vec::new(), false);
         let mut state = lock(&self.state);
         for (key, taken) in state.seats.iter_mut() {
             if let Taken::By(sitting) = taken
                 && Some(key) != spared
             {
-                let waited = now.saturating_duration_since(sitting.polled_at.unwrap_or(since));
                 is_first |= sitting.straggler.is_none();
-                sitting.straggler.get_or_insert_with(|| Box::new(Straggler::of(&sitting.handle, waited)));
+                sitting.straggler.get_or_insert_with(|| Box::new(Straggler::of(&sitting.handle)));
                 handles.push(sitting.handle.clone());
             }
         }
@@ -495,10 +480,10 @@ impl Node {
 }
 
 impl Straggler {
-    fn of(handle: &AbortHandle, waited: Duration) -> Self {
+    fn of(handle: &AbortHandle) -> Self {
         let task = handle.task();
         let (id, name, location) = (task.id(), task.name().cloned(), task.location());
-        Self { id, name, group: None, location, last_wait: task.last_wait(), waited, order: next(), is_running: false }
+        Self { id, name, group: None, location, last_wait: task.last_wait(), order: next(), is_running: false }
     }
 
     /// In the order in which they were aborted.
