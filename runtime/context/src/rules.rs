@@ -132,10 +132,6 @@ pub const SURPRISE: u32 = LOOK_RUNS;
 /// The CPU time that a run may take within a tick before its worker counts as stalled: from here on it delays its look.
 pub const STALL: Duration = Duration::from_nanos(LOOK_TIME);
 
-/// After this many looks at a runtime whose workers are all parked, the monitor goes to sleep: waking it costs as much
-/// as twenty looks. Once in this many looks it tries again to start threads for which the system had no room.
-pub const QUIET_TICKS: u32 = OVERHEAD;
-
 // Queues.
 
 /// The most tasks that a thief takes, which is work until its second look. The thief copies them all before it knows

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mini_context::contain;
-use mini_context::rules::{QUIET_TICKS, STALL, TICK};
+use mini_context::rules::{STALL, TICK};
 use mini_net::Events;
 
 use crate::primitives::atomic::{Ordering::Relaxed, Ordering::SeqCst, fence};
@@ -48,25 +48,15 @@ pub(crate) fn start(shared: &Arc<Shared>) {
 fn run(shared: &Arc<Shared>) {
     let mut events = Events::new();
     let mut seen = vec![None; shared.cores.len()];
-    let mut quiet = 0;
     while !shared.monitor.is_stopped() {
+        let stuck = look(shared, &mut seen); // also if all is quiet: a stall may have ended in a park
         if is_quiet(shared) {
-            quiet += 1;
-            if quiet == 1 {
-                look(shared, &mut seen); // a stall may have ended in a park
-            }
-            if quiet >= QUIET_TICKS {
-                sleep(shared);
-                quiet = 0;
-            }
-        } else {
-            quiet = 0;
-            if let Some(stuck) = look(shared, &mut seen)
-                && (shared.is_closing() || !has_help(shared))
-            {
-                stand_in(shared, stuck, &mut events);
-                continue;
-            }
+            sleep(shared);
+        } else if let Some(stuck) = stuck
+            && (shared.is_closing() || !has_help(shared))
+        {
+            stand_in(shared, stuck, &mut events);
+            continue;
         }
         thread::park_timeout(TICK);
     }
