@@ -17,6 +17,7 @@ use std::collections::VecDeque;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
+use mini_context::rules::LOCAL_QUEUE;
 use mini_net::{Events, ThreadNumber};
 use mini_time::Clock;
 
@@ -347,6 +348,17 @@ impl Core {
         self.local(|local| local.queues[class as usize].pop_front())
     }
 
+    /// Gives back the memory that a crowd of tasks has left in the owner's queues. Owner only.
+    pub(crate) fn shrink_queues(&self) {
+        self.local(|local| {
+            for queue in &mut local.queues {
+                if queue.is_empty() && queue.capacity() > LOCAL_QUEUE as usize {
+                    *queue = VecDeque::new();
+                }
+            }
+        });
+    }
+
     /// Calls `f` with the future of the `block_on` whose thread holds this core. Any thread; `f` is short.
     pub(crate) fn with_main<T>(&self, f: impl FnOnce(&Task) -> T) -> Option<T> {
         lock(&self.main).as_ref().map(|main| f(main.task()))
@@ -561,4 +573,32 @@ fn from_raw(raw: NonNull<()>) -> Queued {
     // out once (local_queue.rs).
     // Test: local_queue.rs, model `no_entry_is_lost_or_doubled`.
     unsafe { Queued::from_raw(raw) }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::runtime::Builder;
+
+    #[test]
+    fn a_crowd_leaves_no_memory_in_the_queues() {
+        let runtime = Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            for _ in 0..20 * LOCAL_QUEUE {
+                drop(crate::spawn(async {}));
+            }
+            for _ in 0..2 {
+                mini_time::sleep(Duration::from_millis(1)).await; // the second time nothing else runs
+            }
+        });
+        let (shared, core) = (runtime.shared(), &runtime.shared().cores[0]);
+        assert!(core.ownership.try_take());
+        let held = context::enter_held(shared, core);
+        let room: usize = core.local(|local| local.queues.iter().map(VecDeque::capacity).sum());
+        assert!(room <= 2 * LOCAL_QUEUE as usize, "{room}");
+        drop(held);
+        core.ownership.release();
+    }
 }

@@ -51,6 +51,7 @@ impl Worker<'_> {
         self.end_turn();
         shared.config.hooks.before_park(); // what it wakes is seen below (`has_queued`)
         core.note_queue();
+        core.shrink_queues();
         let (wait, is_poller) = self.choose_wait();
         self.announce_wait(wait);
         let limit = shared.until_idle.is_asked().then(|| self.tell_idle());
