@@ -145,6 +145,8 @@ pub mod guide;
 pub mod hyper;
 #[cfg_attr(not(feature = "insight"), path = "no_insight.rs")]
 mod insight;
+#[cfg(feature = "insight")]
+mod json;
 #[cfg(feature = "io-util")]
 mod lines;
 mod primitives;
