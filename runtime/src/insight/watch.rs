@@ -168,7 +168,7 @@ impl Voice<'_> {
         let (text, location) = (text.into(), subject.location);
         let explained = Arc::new(Explained::new());
         let warning = Warning { kind, task: subject.task, location, text, stack: Arc::clone(&explained), at };
-        self.shared.warned.keep(&warning);
+        self.shared.insight.warned.keep(&warning);
         match &self.shared.config.on_warning {
             Some(hook) => {
                 explain(stack, explained, None);

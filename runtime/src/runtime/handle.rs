@@ -134,7 +134,7 @@ impl Handle {
     /// ```
     #[cfg(feature = "insight")]
     pub fn warnings(&self) -> Vec<Warning> {
-        self.shared.warned.get()
+        self.shared.insight.warned.get()
     }
 
     /// Returns a handle of the runtime that this thread is inside.
