@@ -18,10 +18,7 @@ mod json;
 mod line;
 mod on_panic;
 #[cfg(feature = "signal")]
-pub(crate) mod on_quit;
-#[cfg(not(feature = "signal"))]
-#[path = "insight/no_signal.rs"]
-pub(crate) mod on_quit;
+mod on_quit;
 #[cfg(any(all(feature = "backtrace", target_os = "linux", target_arch = "x86_64"), loom))]
 #[cfg_attr(loom, allow(dead_code))]
 mod sample;
@@ -31,25 +28,53 @@ mod stack;
 mod text;
 mod warning;
 mod watch;
-pub(crate) mod watcher;
+mod watcher;
 
 use std::collections::HashMap;
+use std::io;
 use std::panic::Location;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-pub(crate) use gather::Before;
 pub(crate) use on_panic::{InTask, OnPanic};
-pub(crate) use warning::LastWarnings;
 pub use warning::{Warning, WarningKind};
 
 use mini_context::{Holder, Reason, SyncKind};
 
 use crate::blocking::Origin;
+use crate::primitives::Mutex;
 use crate::runtime::Id;
+use crate::scheduler::config;
+use crate::scheduler::shared::Shared;
 use crate::task::{self, Beside, LastWait, SeenWait, Sight, Source, Standing};
 use circles::{Circle, circles, possible_circles};
+use gather::Before;
 use seen::{Seen, SeenTask};
+use warning::LastWarnings;
+
+/// What a runtime keeps for who looks at it: the last dump, and the last warnings.
+#[derive(Default)]
+pub(crate) struct Kept {
+    dumped: Mutex<Option<Arc<Before>>>,
+    pub(crate) warned: LastWarnings,
+}
+
+/// Looks at a runtime from now on, as its builder and the environment ask for it.
+pub(crate) fn begin(shared: &Arc<Shared>) -> io::Result<()> {
+    #[cfg(feature = "signal")]
+    {
+        if !shared.config.is_internal {
+            on_quit::note(Arc::downgrade(shared));
+        }
+        if shared.config.dump_on_quit {
+            on_quit::start();
+        }
+    }
+    if shared.warns() || shared.config.is_simulated() && config::warns(true)? {
+        watcher::watch(shared);
+    }
+    Ok(())
+}
 
 /// A snapshot of what a runtime is doing, returned by [`Handle::dump`](crate::runtime::Handle::dump).
 ///

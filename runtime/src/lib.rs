@@ -127,13 +127,12 @@
 //! ```
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
-// What a dump reads is there without it too.
-#![cfg_attr(not(feature = "insight"), allow(dead_code))]
 
 #[macro_use]
 mod say;
 
 mod accept;
+#[cfg_attr(not(feature = "insight"), allow(dead_code))] // for dumps, as in `scheduler` and `task`
 mod blocking;
 #[cfg(feature = "fs")]
 pub mod fs;
@@ -145,6 +144,8 @@ pub mod guide;
 pub mod hyper;
 #[cfg_attr(not(feature = "insight"), path = "no_insight.rs")]
 mod insight;
+#[cfg(feature = "insight")]
+mod json;
 #[cfg(feature = "io-util")]
 mod lines;
 mod primitives;
@@ -153,6 +154,7 @@ pub mod process;
 #[cfg_attr(not(feature = "insight"), path = "no_recorder.rs")]
 mod recorder;
 pub mod runtime;
+#[cfg_attr(not(all(feature = "insight", feature = "signal")), allow(dead_code))]
 mod scheduler;
 #[cfg(feature = "signal")]
 pub mod signal;
@@ -160,6 +162,7 @@ pub mod signal;
 pub mod sim;
 #[doc(hidden)]
 pub mod structure;
+#[cfg_attr(not(feature = "insight"), allow(dead_code))]
 pub mod task;
 mod threads;
 

@@ -17,6 +17,15 @@ pub(crate) enum Then {
     Ended,
 }
 
+/// Methods of what never is.
+macro_rules! never {
+    ($($name:ident($($argument:ty),*) $(-> $output:ty)?;)*) => {
+        $(pub(crate) fn $name(&self, $(_: $argument),*) $(-> $output)? {
+            match self.0 {}
+        })*
+    };
+}
+
 pub(crate) struct Recorder(Infallible);
 
 pub(crate) struct Probe(Infallible);
@@ -26,58 +35,25 @@ impl Recorder {
         None
     }
 
-    pub(crate) fn probe(self: &Arc<Self>) -> Box<Probe> {
-        match self.0 {}
-    }
-
-    pub(crate) fn woken(&self, _: u64) {
-        match self.0 {}
-    }
-
-    pub(crate) fn spawned(&self, _: &Task) {
-        match self.0 {}
-    }
-
-    pub(crate) fn job(&self, _: u64, _: impl FnOnce()) {
-        match self.0 {}
+    never! {
+        probe() -> Box<Probe>;
+        woken(u64);
+        spawned(&Task);
+        job(u64, impl FnOnce());
     }
 }
 
 impl Probe {
-    pub(crate) fn begin(&self, _: u64, _: bool) {
-        match self.0 {}
-    }
-
-    pub(crate) fn end(&self, _: Then) {
-        match self.0 {}
-    }
-
-    pub(crate) fn parks(&self) {
-        match self.0 {}
-    }
-
-    pub(crate) fn unparks(&self) {
-        match self.0 {}
-    }
-
-    pub(crate) fn woken(&self, _: u64) {
-        match self.0 {}
-    }
-
-    pub(crate) fn spawned(&self, _: Task) -> Task {
-        match self.0 {}
-    }
-
-    pub(crate) fn stole(&self, _: usize) {
-        match self.0 {}
-    }
-
-    pub(crate) fn delivered(&self, _: usize, _: usize) {
-        match self.0 {}
-    }
-
-    pub(crate) fn queues(&self, _: usize, _: usize) {
-        match self.0 {}
+    never! {
+        begin(u64, bool);
+        end(Then);
+        parks();
+        unparks();
+        woken(u64);
+        spawned(Task) -> Task;
+        stole(usize);
+        delivered(usize, usize);
+        queues(usize, usize);
     }
 }
 

@@ -24,12 +24,10 @@
 
 mod clock;
 mod event;
+pub(crate) mod events;
 mod histogram;
 mod places;
-mod proto;
 mod ring;
-#[cfg(feature = "sim")]
-pub(crate) mod simulated;
 mod snapshot;
 mod trace;
 mod waiting;

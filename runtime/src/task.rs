@@ -73,7 +73,6 @@ mod shared_join;
 mod shield;
 mod sight;
 mod slab;
-#[cfg_attr(not(feature = "tracing"), path = "task/no_span.rs")]
 mod span;
 mod spawn;
 mod stage;

@@ -337,12 +337,12 @@ fn the_picture_of_a_failure_has_a_track_for_each_task_and_the_faults_in_virtual_
     );
     let path = part(&text, "\n  trace: ", ", in virtual time, for https://ui.perfetto.dev\n");
     let seed = part(&text, "replay: MINI_SEED=", " ");
-    assert!(path.ends_with(&format!("mini-sim/sim_chaos.deep.picture-{seed}.perfetto-trace")), "{path}");
+    assert!(path.ends_with(&format!("mini-sim/sim_chaos.deep.picture-{seed}.json")), "{path}");
     let trace = Trace::read(&fs::read(path).unwrap());
     let begins = |part: &str| {
-        let track = trace.tracks.iter().find(|(_, track)| track.name.contains(part)).expect(part);
-        assert!(text.contains(&format!(" s  {}", track.1.name)), "the report has the same name");
-        trace.slices(*track.0).iter().map(|slice| slice.begin).collect::<Vec<_>>()
+        let track = trace.tracks.iter().find(|(_, track)| track.contains(part)).expect(part);
+        assert!(text.contains(&format!(" s  {}", track.1)), "the report has the same name");
+        trace.slices(*track.0).iter().map(|slice| slice.at).collect::<Vec<_>>()
     };
     let (main, worker) = (begins("main"), begins("the worker"));
     // Steps of one time stand beside each other.
@@ -352,7 +352,7 @@ fn the_picture_of_a_failure_has_a_track_for_each_task_and_the_faults_in_virtual_
     assert!(begins(&format!("of {}", place("// without a name"))).len() > 1);
     let fault = trace.events.iter().find(|event| event.name.starts_with("buggify "));
     let fault = fault.expect("the fault is shown");
-    assert_eq!(trace.tracks[&fault.track].name, "faults");
+    assert_eq!(trace.tracks[&fault.track], "faults");
     assert!(is_at(fault.at, 3) && worker.contains(&fault.at), "{fault:?}, {worker:?}");
 }
 

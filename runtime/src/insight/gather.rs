@@ -37,7 +37,7 @@ impl Shared {
     /// What this runtime does now.
     pub(crate) fn dump(&self) -> Dump {
         let begin = Instant::now();
-        let before = lock(&self.dumped).clone(); // it stays for a dump that is made meanwhile
+        let before = lock(&self.insight.dumped).clone(); // it stays for a dump that is made meanwhile
         let progress: Vec<u64> = self.all_cores().map(|core| core.counts.progress()).collect();
         let virtual_time = self.virtual_time();
         let mut seen = self.seen(before.as_ref().map(|before| &*before.seen));
@@ -60,7 +60,7 @@ impl Shared {
         let ran = |job: &Origin| before.as_ref().is_some_and(|before| before.jobs.contains(&job.id));
         let jobs = running.into_iter().map(|origin| Job { is_unchanged: ran(&origin), origin }).collect();
         let before = Before { at: begin, seen: seen.clone(), jobs: ids, progress };
-        *lock(&self.dumped) = Some(Arc::new(before));
+        *lock(&self.insight.dumped) = Some(Arc::new(before));
         Dump {
             runtime: self.id,
             flavour: if self.is_multi_thread() { "multi_thread" } else { "current_thread" },

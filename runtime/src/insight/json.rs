@@ -1,85 +1,21 @@
-//! A [`Dump`] for programs. RFC 8259.
+//! A [`Dump`] for programs.
 
-use std::fmt::{Display, Write};
+use std::fmt::Display;
+use std::time::Duration;
 
 use mini_context::{ITSELF, Reason, SyncKind, is_main, untaken};
 
 use super::circles::Circle;
 use super::line::{Line, lines};
 use super::{Doing, Dump, DumpedTask, Held, Worker};
+use crate::json::{Fields, Quoted, put};
 use crate::task::{Beside, LastWait, Standing};
-
-/// A text in quotes.
-struct Quoted<T>(T);
-
-impl<T: Display> Display for Quoted<T> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_char('"')?;
-        for char in self.0.to_string().chars() {
-            match char {
-                '"' | '\\' => write!(f, "\\{char}")?,
-                '\0'..' ' => write!(f, "\\u{:04x}", char as u32)?,
-                _ => f.write_char(char)?,
-            }
-        }
-        f.write_char('"')
-    }
-}
-
-/// The fields of an object, then its end.
-struct Fields<'a> {
-    text: &'a mut String,
-    is_first: bool,
-}
-
-impl<'a> Fields<'a> {
-    fn begin(text: &'a mut String) -> Self {
-        text.push('{');
-        Self { text, is_first: true }
-    }
-
-    /// The place for a value.
-    fn name(&mut self, name: &str) -> &mut String {
-        let comma = if std::mem::take(&mut self.is_first) { "" } else { "," };
-        put(self.text, format_args!("{comma}\"{name}\":"));
-        self.text
-    }
-
-    /// A value that is JSON already: a number, `true`.
-    fn value(&mut self, name: &str, value: impl Display) {
-        put(self.name(name), value);
-    }
-
-    fn text(&mut self, name: &str, value: impl Display) {
-        put(self.name(name), Quoted(value));
-    }
-
-    fn array<T>(&mut self, name: &str, items: impl IntoIterator<Item = T>, mut print: impl FnMut(&mut String, T)) {
-        let text = self.name(name);
-        text.push('[');
-        for (at, item) in items.into_iter().enumerate() {
-            if at > 0 {
-                text.push(',');
-            }
-            print(text, item);
-        }
-        text.push(']');
-    }
-
-    fn end(self) {
-        self.text.push('}');
-    }
-}
-
-fn put(text: &mut String, value: impl Display) {
-    let _ = write!(text, "{value}"); // a `String` takes all
-}
 
 /// How many of the ids of a group are told.
 const IDS: usize = 8;
 
 pub(super) fn of(dump: &Dump) -> String {
-    with(dump, |fields| fields.array("tasks", dump.tasks(), task))
+    with(dump, |fields| fields.objects("tasks", dump.tasks(), task))
 }
 
 /// With the `most` largest groups of tasks.
@@ -87,64 +23,51 @@ pub(super) fn of_groups(dump: &Dump, most: usize) -> String {
     let lines = lines(dump.tasks());
     with(dump, |fields| {
         fields.value("task_count", dump.seen.len());
-        fields.array("groups", lines.iter().take(most), group);
+        fields.objects("groups", lines.iter().take(most), group);
         fields.value("groups_left_out", lines.len().saturating_sub(most));
-        if let Some(before) = dump.before {
-            fields.value("since_seconds", before.as_secs_f64());
-        }
+        fields.any("since_seconds", dump.before.map(seconds));
     })
+}
+
+fn seconds(time: Duration) -> f64 {
+    time.as_secs_f64()
 }
 
 fn with(dump: &Dump, tasks: impl FnOnce(&mut Fields<'_>)) -> String {
     let mut text = String::new();
-    let mut fields = Fields::begin(&mut text);
+    write(&mut Fields::begin(&mut text), dump, tasks);
+    text
+}
+
+fn write(fields: &mut Fields<'_>, dump: &Dump, tasks: impl FnOnce(&mut Fields<'_>)) {
     fields.value("runtime", dump.runtime);
     fields.text("flavour", dump.flavour);
-    fields.value("up_seconds", dump.up.as_secs_f64());
+    fields.value("up_seconds", seconds(dump.up));
     fields.value("has_ended", dump.has_ended);
     fields.value("warns", dump.warns);
     fields.value("records", dump.records);
-    fields.array("workers", &dump.workers, worker);
-    fields.array("block_on_threads", &dump.guests, worker);
-    fields.array("external_threads", &dump.externals, |text, main| {
-        let mut fields = Fields::begin(text);
-        wait(&mut fields, "main_waits_for", main.wait);
-        fields.end();
-    });
-    tasks(&mut fields);
-    fields.array("circles", dump.all_circles(), |text, members| circle(text, dump, members));
-    fields.array("possible_circles", &dump.possible_circles(), |text, members| circle(text, dump, members));
-    fields.array("crowded_channels", &dump.crowds, |text, crowd| {
-        let mut fields = Fields::begin(text);
-        if let Some(location) = crowd.location {
-            fields.text("made_at", location);
-        }
+    fields.objects("workers", &dump.workers, worker);
+    fields.objects("block_on_threads", &dump.guests, worker);
+    fields.objects("external_threads", &dump.externals, |fields, main| wait(fields.name("main_waits_for"), main.wait));
+    tasks(fields);
+    fields.objects("circles", dump.all_circles(), |fields, members| circle(fields, dump, members));
+    fields.objects("possible_circles", &dump.possible_circles(), |fields, members| circle(fields, dump, members));
+    fields.objects("crowded_channels", &dump.crowds, |fields, crowd| {
+        fields.any("made_at", crowd.location.map(Quoted));
         fields.value("messages", crowd.number);
-        if crowd.task != 0 {
-            fields.value("last_received_by", Id(crowd.task));
-        }
-        fields.end();
+        fields.any("last_received_by", (crowd.task != 0).then_some(Id(crowd.task)));
     });
     fields.value("new_tasks", dump.new);
-    if let Some(error) = &dump.shortage {
-        fields.text("shortage", error);
-    }
-    let mut blocking = Fields::begin(fields.name("blocking"));
+    fields.any("shortage", dump.shortage.as_ref().map(Quoted));
+    let mut blocking = fields.object("blocking");
     blocking.value("threads", dump.threads);
     blocking.value("idle", dump.idle_threads);
     blocking.value("queued", dump.queued_jobs);
-    blocking.array("running", &dump.jobs, |text, job| {
-        let mut fields = Fields::begin(text);
+    blocking.objects("running", &dump.jobs, |fields, job| {
         fields.value("id", job.origin.id);
         fields.text("spawned_at", job.origin.location);
-        if let Some(before) = dump.before.filter(|_| job.is_unchanged) {
-            fields.value("seconds", before.as_secs_f64());
-        }
-        fields.end();
+        fields.any("seconds", dump.before.filter(|_| job.is_unchanged).map(seconds));
     });
-    blocking.end();
-    fields.end();
-    text
 }
 
 /// The id of a task; a main task has none, and is called so.
@@ -156,88 +79,55 @@ impl Display for Id {
     }
 }
 
-fn worker(text: &mut String, worker: &Worker) {
-    let mut fields = Fields::begin(text);
+fn worker(fields: &mut Fields<'_>, worker: &Worker) {
     fields.value("index", worker.index);
-    let state = match &worker.doing {
-        Doing::Rests => "no thread",
-        Doing::Parks => "parked",
-        Doing::Works(run) if run.is_stalled => "stalled",
-        Doing::Works(_) => "running",
-        Doing::Blocks(_) => "block_in_place",
+    let (state, task, lasts) = match &worker.doing {
+        Doing::Rests => ("no thread", None, None),
+        Doing::Parks => ("parked", None, None),
+        Doing::Works(run) => (if run.is_stalled { "stalled" } else { "running" }, Some(run.task), run.lasts),
+        Doing::Blocks(task) => ("block_in_place", Some(*task), None),
     };
     fields.text("state", state);
-    match &worker.doing {
-        Doing::Works(run) => {
-            fields.value("task", Id(run.task));
-            if let Some(lasts) = run.lasts {
-                fields.value("seconds", lasts.as_secs_f64());
-            }
-        }
-        Doing::Blocks(task) => fields.value("task", Id(*task)),
-        Doing::Rests | Doing::Parks => {}
-    }
+    fields.any("task", task.map(Id));
+    fields.any("seconds", lasts.map(seconds));
     if let Some(main) = &worker.main {
-        wait(&mut fields, "main_waits_for", main.wait);
+        wait(fields.name("main_waits_for"), main.wait);
     }
-    if worker.is_hidden {
-        fields.value("is_hidden", true);
-    }
-    fields.end();
+    fields.any("is_hidden", worker.is_hidden.then_some(true));
 }
 
-fn circle(text: &mut String, dump: &Dump, circle: &Circle) {
-    let mut fields = Fields::begin(text);
+fn circle(fields: &mut Fields<'_>, dump: &Dump, circle: &Circle) {
     fields.array("tasks", circle, |text, &task| put(text, Id(task)));
-    if circle.iter().any(|&task| dump.has_beside(task)) {
-        fields.value("waits_for_more", true);
-    }
-    if dump.is_over_locks(circle) {
-        fields.value("over_locks", true);
-    }
-    if let Some(least) = dump.lasts(circle) {
-        fields.value("unchanged_seconds", least.as_secs_f64());
-    }
-    fields.end();
+    fields.any("waits_for_more", circle.iter().any(|&task| dump.has_beside(task)).then_some(true));
+    fields.any("over_locks", dump.is_over_locks(circle).then_some(true));
+    fields.any("unchanged_seconds", dump.lasts(circle).map(seconds));
 }
 
-fn task(text: &mut String, task: &DumpedTask) {
-    let mut fields = Fields::begin(text);
+fn task(fields: &mut Fields<'_>, task: &DumpedTask) {
     fields.value("id", task.id());
     fields.value("polls", task.polls());
-    common(&mut fields, task.name(), task, task.waits(), task.beside());
-    if let Some(host) = task.host() {
-        fields.text("host", host);
-    }
-    if let Some(unchanged) = task.unchanged {
-        fields.value("unchanged_seconds", unchanged.as_secs_f64());
-    }
-    fields.end();
+    common(fields, task.name(), task, task.waits(), task.beside());
+    fields.any("host", task.host().map(Quoted));
+    fields.any("unchanged_seconds", task.unchanged.map(seconds));
 }
 
-fn group(text: &mut String, line: &Line<'_>) {
-    let mut fields = Fields::begin(text);
+fn group(fields: &mut Fields<'_>, line: &Line<'_>) {
     fields.value("count", line.tasks.len());
-    common(&mut fields, line.name.as_deref(), line.tasks[0], line.wait(), line.beside());
+    common(fields, line.name.as_deref(), line.tasks[0], line.wait(), line.beside());
     fields.value("polled", line.tasks.iter().map(|task| u64::from(task.polled_since.unwrap_or(0))).sum::<u64>());
     let unchanged = line.tasks.iter().filter_map(|task| task.unchanged);
     fields.value("unchanged", unchanged.clone().count());
-    if let Some(longest) = unchanged.max() {
-        fields.value("unchanged_seconds", longest.as_secs_f64());
-    }
+    fields.any("unchanged_seconds", unchanged.max().map(seconds));
     fields.array("ids", line.tasks.iter().take(IDS), |text, task| put(text, task.id()));
     let hosts = line.hosts();
     if !hosts.is_empty() {
         fields.array("hosts", hosts, |text, host| put(text, Quoted(host)));
     }
-    fields.end();
 }
 
 /// What the tasks of a group have in common.
 fn common(fields: &mut Fields<'_>, name: Option<&str>, task: &DumpedTask, waits: Option<LastWait>, beside: Beside) {
-    if let Some(name) = name {
-        fields.text("name", name);
-    }
+    fields.any("name", name.map(Quoted));
     fields.text("spawned_at", task.location());
     let state = match task.standing {
         _ if task.is_lost => "lost",
@@ -247,10 +137,10 @@ fn common(fields: &mut Fields<'_>, name: Option<&str>, task: &DumpedTask, waits:
     };
     fields.text("state", state);
     if let Some(waits) = waits {
-        wait(fields, "waits_for", waits);
+        wait(fields.name("waits_for"), waits);
     }
     if beside[0].is_some() {
-        fields.array("beside", beside.into_iter().flatten(), |text, known| put_wait(text, LastWait::Known(known)));
+        fields.array("beside", beside.into_iter().flatten(), |text, known| wait(text, LastWait::Known(known)));
     }
     if let Some(Held { kind, holder, .. }) = task.held() {
         let (location, number) = match kind {
@@ -258,53 +148,40 @@ fn common(fields: &mut Fields<'_>, name: Option<&str>, task: &DumpedTask, waits:
             SyncKind::Send => ("received_at", Some("capacity")),
             _ => ("taken_at", None),
         };
-        if let Some(line) = holder.location {
-            fields.text(location, line);
-        }
+        fields.any(location, holder.location.map(Quoted));
         match number {
             Some(name) => fields.value(name, holder.number),
-            None if holder.number > 0 => fields.value("is_unpolled_since", true),
-            None => {}
+            None => fields.any("is_unpolled_since", (holder.number > 0).then_some(true)),
         }
     }
 }
 
 /// The text for people, and what a program would look for in it.
-fn wait(fields: &mut Fields<'_>, name: &str, wait: LastWait) {
-    put_wait(fields.name(name), wait);
-}
-
-fn put_wait(text: &mut String, wait: LastWait) {
-    let mut inner = Fields::begin(text);
-    inner.text("text", wait);
-    if let LastWait::Known(known) = wait {
-        match known.reason() {
-            Reason::Io(kind, fd) => {
-                inner.text("kind", format_args!("{kind:?}"));
-                inner.value("fd", fd);
-            }
-            Reason::Timer(_) => inner.text("kind", "Timer"),
-            Reason::Limit(_) => inner.text("kind", "Limit"),
-            Reason::Join(task) => {
-                inner.text("kind", "Join");
-                inner.value("task", task);
-            }
-            Reason::JoinSet(_) => inner.text("kind", "JoinSet"),
-            Reason::Idle => inner.text("kind", "Idle"),
-            Reason::Cancel => inner.text("kind", "Cancel"),
-            Reason::SyncAt(kind, _) => inner.text("kind", format_args!("{kind:?}")), // resolved before
-            Reason::Sync(kind, holder) => {
-                inner.text("kind", format_args!("{kind:?}"));
-                match (holder, untaken(holder)) {
-                    (0, _) => {}
-                    (_, (task, _)) if kind == SyncKind::Send => inner.value("last_received_by", Id(task)),
-                    (_, (task, _)) if kind == SyncKind::Receive => inner.value("last_sent_by", Id(task)),
-                    (ITSELF, _) => inner.value("last_taken_by", "\"itself\""),
-                    (_, (task, _)) => inner.value("last_taken_by", Id(task)),
-                }
-            }
-        }
-        inner.text("at", known.location());
+fn wait(text: &mut String, wait: LastWait) {
+    let mut fields = Fields::begin(text);
+    fields.text("text", wait);
+    let LastWait::Known(known) = wait else { return };
+    let reason = known.reason();
+    match reason {
+        Reason::Io(kind, _) => fields.text("kind", format_args!("{kind:?}")),
+        Reason::Sync(kind, _) | Reason::SyncAt(kind, _) => fields.text("kind", format_args!("{kind:?}")),
+        Reason::Timer(_) => fields.text("kind", "Timer"),
+        Reason::Limit(_) => fields.text("kind", "Limit"),
+        Reason::Join(_) => fields.text("kind", "Join"),
+        Reason::JoinSet(_) => fields.text("kind", "JoinSet"),
+        Reason::Idle => fields.text("kind", "Idle"),
+        Reason::Cancel => fields.text("kind", "Cancel"),
     }
-    inner.end();
+    match reason {
+        Reason::Io(_, fd) => fields.value("fd", fd),
+        Reason::Join(task) => fields.value("task", task),
+        Reason::Sync(kind, holder) if holder != 0 => match kind {
+            SyncKind::Send => fields.value("last_received_by", Id(untaken(holder).0)),
+            SyncKind::Receive => fields.value("last_sent_by", Id(untaken(holder).0)),
+            _ if holder == ITSELF => fields.text("last_taken_by", "itself"),
+            _ => fields.value("last_taken_by", Id(untaken(holder).0)),
+        },
+        _ => {}
+    }
+    fields.text("at", known.location());
 }

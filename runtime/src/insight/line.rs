@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
-use std::mem;
+use std::mem::{self, Discriminant, discriminant};
 use std::panic::Location;
 use std::ptr;
 
@@ -35,25 +35,20 @@ struct Key<'a> {
     is_running: bool,
     is_lost: bool,
     held_at: Option<*const Location<'static>>,
-    wait: Option<(Kind, *const Location<'static>)>,
-    beside: [Option<(Kind, *const Location<'static>)>; 3],
+    wait: Option<Kind>,
+    beside: [Option<Kind>; 3],
 }
 
-/// The kind of thing that tasks wait for, without its number.
+/// The kind of thing that tasks wait for, without its number, and where.
 #[derive(PartialEq, Eq, Hash)]
-enum Kind {
-    Unknown,
-    Yielded,
-    Spent,
-    Io(u8),
-    Timer,
-    Limit,
-    /// Of each its own task.
-    Join(u64),
-    JoinSet,
-    Idle,
-    Cancel,
-    Sync(u8, u64),
+struct Kind {
+    known: Option<Discriminant<Reason>>,
+    wait: Discriminant<LastWait>,
+    /// Of sockets, locks and channels.
+    of: u8,
+    /// Of a lock or a join: each has its own task.
+    task: u64,
+    location: *const Location<'static>,
 }
 
 /// The lines of a dump: the largest first, and then in the order of the ids.
@@ -117,27 +112,18 @@ fn key<'a>(task: &'a DumpedTask, name: Option<Cow<'a, str>>) -> Key<'a> {
     }
 }
 
-/// What is waited for, and where.
-fn kind(wait: LastWait) -> (Kind, *const Location<'static>) {
-    let wait = match wait {
-        LastWait::Unknown => return (Kind::Unknown, ptr::null()),
-        LastWait::Yielded => return (Kind::Yielded, ptr::null()),
-        LastWait::Spent => return (Kind::Spent, ptr::null()),
-        LastWait::Known(wait) => wait,
-    };
-    let kind = match wait.reason() {
-        Reason::Io(kind, _) => Kind::Io(kind as u8),
-        Reason::Timer(_) => Kind::Timer,
-        Reason::Limit(_) => Kind::Limit,
-        Reason::Join(task) => Kind::Join(task),
-        Reason::JoinSet(_) => Kind::JoinSet,
-        Reason::Idle => Kind::Idle,
-        Reason::Cancel => Kind::Cancel,
+fn kind(wait: LastWait) -> Kind {
+    let none = Kind { known: None, wait: discriminant(&wait), of: 0, task: 0, location: ptr::null() };
+    let LastWait::Known(known) = wait else { return none };
+    let (of, task) = match known.reason() {
+        Reason::Io(kind, _) => (kind as u8, 0),
+        Reason::Join(task) => (0, task),
         // Of each its own channel, which may have its own other end.
-        Reason::Sync(kind @ (SyncKind::Send | SyncKind::Receive), _) => Kind::Sync(kind as u8, 0),
-        Reason::Sync(kind, holder) | Reason::SyncAt(kind, holder) => Kind::Sync(kind as u8, holder),
+        Reason::Sync(kind @ (SyncKind::Send | SyncKind::Receive), _) => (kind as u8, 0),
+        Reason::Sync(kind, holder) | Reason::SyncAt(kind, holder) => (kind as u8, holder),
+        _ => (0, 0),
     };
-    (kind, ptr::from_ref(wait.location()))
+    Kind { known: Some(discriminant(&known.reason())), of, task, location: known.location(), ..none }
 }
 
 /// What the tasks of the line wait for.

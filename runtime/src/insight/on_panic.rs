@@ -58,7 +58,7 @@ impl Shared {
     /// Prints a dump, where the program is warned on stderr and has tasks; not in the child of a fork(2), where another
     /// thread of the parent may have the locks.
     pub(crate) fn dump_on_panic(&self) {
-        if !self.says_warnings() || !self.process.is_current() || self.warned.has_dumped.swap(true, Relaxed) {
+        if !self.says_warnings() || !self.process.is_current() || self.insight.warned.has_dumped.swap(true, Relaxed) {
             return;
         }
         // Contained: it is called in mid-unwinding. By the macro, as a test then shows it with the panic or not at all;

@@ -44,7 +44,7 @@ impl Stack {
     /// of the standard library that call each other it is the outermost: what the program has called.
     pub(super) fn told(&self) -> Option<String> {
         let memory = Memory::open().ok()?;
-        let images = Image::all(&memory).ok()?;
+        let images = Image::all();
         let mut functions = Functions::default();
         let here = env::current_dir().unwrap_or_default();
         let mut lines = Lines::default();

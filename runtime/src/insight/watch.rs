@@ -51,11 +51,6 @@ const MORE: u32 = 2;
 struct Said(HashMap<(WarningKind, usize), Duration>);
 
 impl Said {
-    /// Whether something of that kind was said of that line.
-    fn has(&self, kind: WarningKind, line: usize) -> bool {
-        self.0.contains_key(&(kind, line))
-    }
-
     /// Whether that was not said yet, or of one that lasted less than half as long.
     fn is_news(&mut self, kind: WarningKind, line: usize, lasts: Duration) -> bool {
         let longest = self.0.get(&(kind, line)).copied();
@@ -168,7 +163,7 @@ impl Voice<'_> {
         let (text, location) = (text.into(), subject.location);
         let explained = Arc::new(Explained::new());
         let warning = Warning { kind, task: subject.task, location, text, stack: Arc::clone(&explained), at };
-        self.shared.warned.keep(&warning);
+        self.shared.insight.warned.keep(&warning);
         match &self.shared.config.on_warning {
             Some(hook) => {
                 explain(stack, explained, None);
@@ -184,9 +179,9 @@ impl Voice<'_> {
         true
     }
 
-    /// Whether it has said something of that kind of that line. Asked before a task is [found](Self::find).
-    fn has_said(&self, kind: WarningKind, location: Option<&Location<'_>>) -> bool {
-        self.said.has(kind, line_of(location))
+    /// The task of that source, or else the main task of that id.
+    fn subject(&self, source: Option<&Source>, id: u64) -> Subject {
+        source.map_or_else(|| self.find(id), Subject::from)
     }
 
     /// The task or main task of that id. Goes through all tasks.

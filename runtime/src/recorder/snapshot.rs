@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use super::event::Number;
 use super::ring::Ring;
-use super::trace::{self, Copied, Label, Worker};
+use super::trace::{self, Copied, Label};
 use super::{Line, Recorder};
 use crate::primitives::atomic::Ordering::Relaxed;
 use crate::scheduler::core::Core;
@@ -40,14 +40,13 @@ impl Shared {
     fn trace_of(&self, recorder: &Recorder) -> Vec<u8> {
         let workers = self.all_cores().filter_map(|core| core.probe.as_deref()).map(|probe| {
             let events = probe.ring.as_ref().map_or(Vec::new(), Ring::copy);
-            Worker { events, doing: probe.doing() } // in this order: what is in the ring is over
+            (events, probe.doing()) // in this order: what is in the ring is over
         });
-        let workers: Vec<Worker> = workers.collect();
+        let workers = workers.collect();
         let outside = recorder.outside.as_ref().map_or(Vec::new(), |outside| outside.ring.copy());
         let line = |number| recorder.places.line(number);
-        let (now, tick) = (recorder.clock.now(), recorder.clock.tick());
-        let first = self.config.first_worker;
-        trace::draw(Copied { now, tick, first, workers, outside, line: &line }, |tasks| self.labels(tasks))
+        let (tick, first) = (recorder.clock.tick(), self.config.first_worker);
+        trace::draw(Copied { tick, first, workers, outside, line: &line }, |tasks| self.labels(tasks))
     }
 
     /// Where those of `tasks` come from that are alive.

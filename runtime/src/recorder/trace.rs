@@ -1,187 +1,202 @@
-//! The picture of what was recorded, in the format that <https://ui.perfetto.dev> opens.
+//! The picture of what was recorded.
 //!
 //! A track for each worker, with its polls and waits as slices and what it has woken, delivered and stolen as moments;
 //! a track for each task that ran, with what it did; counters of the queues; arrows from a wake or a spawn to the poll
 //! that came of it. Times are nanoseconds since the recorder was made.
 //!
-//! `history.rs` finds out what there is to draw. All packets are of one sequence, in the order of their times; names
-//! are in the first one, and events refer to them. The packets are most of the memory that it takes: so what there is
-//! to draw is put in order by 16 bytes for each packet, and each is written once, at its place.
-//!
-//! Rejected: the JSON of Chrome's tracing (ten times as long, and its arrows must be tied to the slice by a time that
-//! lies inside). A thread's track for a worker (a core has several threads in its life, and the name of the worker is
-//! what a user looks for).
+//! What concerns no task is drawn as it is read; the rest is put in order by task and time, and then drawn task by
+//! task. The hard part is that nothing may be relied on: rings begin anywhere, are copied one after the other, have
+//! been written by processors whose clocks differ a little, and a task that waits is woken and polled by a second
+//! worker before the first one has noted the end of its poll. So slices are bounded by their neighbours on a track, and
+//! a poll belongs to the wake before it, or to one that seems to come a little later.
 
-mod history;
-
+use std::cmp::Reverse;
 use std::collections::HashMap;
-use std::mem;
-use std::sync::Arc;
 
-use super::event::{Event, Number};
-use super::proto::{self, Message, event, interned, packet, track};
-pub(super) use history::{Copied, Label, Worker};
-use history::{Flow, History, Point, Slice, State, Turn};
+use super::event::{Event, Number, Then};
+use super::events::{Events, Group, Track};
+use super::ring::Words;
+use super::{Doing, Line};
+use crate::json::Fields;
 
-/// The tracks that there are once.
-const PROCESS: u64 = 1;
-const OUTSIDE: u64 = 2;
-const TASKS: u64 = 3;
-const INJECTED: u64 = 4;
-
-fn worker_track(index: usize) -> u64 {
-    1 << 32 | (index as u64) << 1
+/// What was copied of a runtime.
+pub(super) struct Copied<'a> {
+    /// Nanoseconds of a tick.
+    pub(super) tick: f64,
+    /// The number of the first worker.
+    pub(super) first: usize,
+    /// Of each core: the events, the oldest first, and what its owner does since when.
+    pub(super) workers: Vec<(Vec<Words>, (Doing, u64))>,
+    /// Of threads that hold none.
+    pub(super) outside: Vec<Words>,
+    /// The line of a number.
+    pub(super) line: &'a dyn Fn(u32) -> Option<Line>,
 }
 
-fn queue_track(index: usize) -> u64 {
-    worker_track(index) + 1
+/// The origin of a task.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Label {
+    pub(super) line: Option<Line>,
+    pub(super) name: Vec<u8>,
 }
 
-fn task_track(task: Number) -> u64 {
-    1 << 48 | task.bits()
-}
+/// More tracks of tasks than these are of no use to a viewer: those of tasks with the fewest events are left out.
+const MOST_TASKS: usize = 10_000;
 
-/// Draws what was copied. `label_others` is asked for the tasks that have run and whose spawn is not there.
-pub(super) fn draw(copied: Copied<'_>, label_others: impl FnOnce(&[Number]) -> HashMap<Number, Label>) -> Vec<u8> {
-    let (tick, first, workers) = (copied.tick, copied.first, copied.workers.len());
-    let mut history = History::of(copied);
-    let is_unknown = |task: &Number| !history.labels.contains_key(task);
-    let mut others: Vec<Number> = history.lives.iter().map(|life| life.task).filter(is_unknown).collect();
-    others.extend(history.points.iter().filter_map(Point::woken).filter(is_unknown));
-    others.sort_unstable();
-    others.dedup();
-    if !others.is_empty() {
-        history.labels.extend(label_others(&others));
-    }
-    let places = places(&mut history, tick);
-    let mut picture = Picture::of(&history);
-    picture.begin(first, workers, places.len());
-    places.iter().for_each(|place| picture.draw(place));
-    picture.out.into_bytes()
-}
+/// How many nanoseconds the clocks of two processors differ by at most.
+const SLACK: f64 = 1_000.0;
 
-/// The place of a packet in the order of a trace: its time in nanoseconds, and what it shows. Of one time, moments come
-/// first, as a wake is before its poll, and of a track what was first.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
+const GOES_ON: u64 = u64::MAX;
+
+/// Something that a task did, or that was done to it. Times are in ticks.
+#[derive(Clone, Copy)]
+struct Entry {
+    task: Number,
+    /// The track of the worker, or that of the other threads.
+    track: Track,
     at: u64,
-    /// Two bits kind, 58 bits index, 4 bits which of those at that index.
-    what: u64,
+    what: What,
 }
 
-const POINT: u64 = 0;
-const SLICE: u64 = 1;
-const TURN: u64 = 2;
-const KIND: u32 = 62;
-
-impl Place {
-    fn new(at: u64, tick: f64, kind: u64, index: u64, nth: u64) -> Self {
-        Self { at: (at as f64 * tick) as u64, what: kind << KIND | (index * Turn::NUMBERS + nth) }
-    }
+#[derive(Clone, Copy)]
+enum What {
+    /// By a wake, or a spawn.
+    Woken(&'static str),
+    /// In a poll, or in a blocking job.
+    Runs { end: u64, then: Then },
 }
 
-/// The places of all packets, in order.
-fn places(history: &mut History, tick: f64) -> Vec<Place> {
-    let room = history.points.len() + 2 * history.slices.len() + history.most_turns();
-    let mut places = Vec::with_capacity(room); // to be made larger it would be copied
-    history.live(|turn| places.push(Place::new(turn.at, tick, TURN, turn.poll.into(), turn.nth.into())));
-    for (index, point) in (0..).zip(&history.points) {
-        places.extend(point.read().map(|(at, _)| Place::new(at, tick, POINT, index, 0)));
-    }
-    for (index, slice) in (0..).zip(&history.slices).filter(|(_, slice)| slice.worker().is_some()) {
-        places.push(Place::new(slice.begin, tick, SLICE, index, 0));
-        places.extend(slice.end().map(|end| Place::new(end, tick, SLICE, index, 1)));
-    }
-    places.sort_unstable();
-    places
-}
-
-/// The names that events refer to by a number.
-#[derive(Default)]
-pub(super) struct Names {
-    numbers: HashMap<Arc<str>, u64>,
-    /// By their numbers, from 1 on.
-    names: Vec<Arc<str>>,
-}
-
-impl Names {
-    pub(super) fn number(&mut self, name: &str) -> u64 {
-        if let Some(number) = self.numbers.get(name) {
-            return *number;
+impl Entry {
+    /// The time by which it is ordered: a run comes after a wake that seems to be a little later.
+    fn order(&self, slack: u64) -> (Number, u64, bool) {
+        match self.what {
+            What::Woken(_) => (self.task, self.at, false),
+            What::Runs { end, .. } => (self.task, (self.at + slack).min(end).max(self.at), true),
         }
-        let name: Arc<str> = name.into();
-        self.names.push(name.clone());
-        let number = self.names.len() as u64;
-        self.numbers.insert(name, number);
-        number
+    }
+}
+
+/// A run of a task, and the arrow that ends there, if that is not shown elsewhere.
+struct Run {
+    begin: u64,
+    end: u64,
+    then: Then,
+    arrow: Option<u64>,
+}
+
+/// Draws what was copied. `label_others` is asked for the tasks whose spawn is not there.
+pub(super) fn draw(copied: Copied<'_>, label_others: impl FnOnce(&[Number]) -> HashMap<Number, Label>) -> Vec<u8> {
+    let mut events = Events::default();
+    events.name(Group::Workers, process_name());
+    events.name(Group::Tasks, "tasks");
+    let outside = events.track(Group::Workers, "other threads");
+    let slack = (SLACK / copied.tick) as u64;
+    let mut picture = Picture { events, tick: copied.tick, outside, labels: HashMap::new(), entries: Vec::new() };
+    for ((events, doing), index) in copied.workers.into_iter().zip(copied.first..) {
+        let track = picture.events.track(Group::Workers, format_args!("worker {index}"));
+        let last = picture.read(&events, track, index, copied.line);
+        picture.goes_on(track, doing, last);
+    }
+    picture.read(&copied.outside, outside, 0, copied.line);
+    let mut entries = std::mem::take(&mut picture.entries);
+    entries.sort_unstable_by_key(|entry| entry.order(slack));
+    let mut lives: Vec<&[Entry]> = entries.chunk_by(|one, next| one.task == next.task).collect();
+    let is_unknown = |task: &Number| !picture.labels.contains_key(task);
+    let others: Vec<Number> = lives.iter().map(|life| life[0].task).filter(is_unknown).collect();
+    if !others.is_empty() {
+        picture.labels.extend(label_others(&others));
+    }
+    lives.sort_by_key(|life| Reverse(life.len()));
+    for (life, nth) in lives.into_iter().zip(0..) {
+        picture.draw_life(life, nth < MOST_TASKS);
+    }
+    picture.events.into_bytes()
+}
+
+struct Picture {
+    events: Events,
+    tick: f64,
+    outside: Track,
+    labels: HashMap<Number, Label>,
+    entries: Vec<Entry>,
+}
+
+impl Picture {
+    fn nanos(&self, ticks: u64) -> u64 {
+        (ticks as f64 * self.tick) as u64
     }
 
-    fn get(&self, number: u64) -> &str {
-        &self.names[number as usize - 1]
-    }
-
-    /// The packet that tells them.
-    pub(super) fn packet(&self) -> Message {
-        let mut names = Message::new();
-        for (name, number) in self.names.iter().zip(1..) {
-            let name = Message::new().number(interned::IID, number).text(interned::NAME, name);
-            names.append(interned::EVENT_NAMES, &name);
+    /// Reads the events of a track. Returns when its last slice ends.
+    fn read(&mut self, events: &[Words], track: Track, index: usize, line: &dyn Fn(u32) -> Option<Line>) -> u64 {
+        let (mut last, mut spawned) = (0, None);
+        let mut jobs: HashMap<Number, usize> = HashMap::new();
+        for (at, event) in events.iter().filter_map(|&words| Event::unpack(words)) {
+            let named = spawned.take();
+            let nanos = self.nanos(at);
+            match event {
+                Event::Poll { task, took, then } => {
+                    let (begin, end) = (at.saturating_sub(took).max(last), at.max(last));
+                    self.entries.push(Entry { task, track, at: begin, what: What::Runs { end, then } });
+                    last = end;
+                }
+                Event::Wait { took } => {
+                    let (begin, end) = (at.saturating_sub(took).max(last), at.max(last));
+                    self.events.slice(track, self.nanos(begin), Some(self.nanos(end)), "parked");
+                    last = end;
+                }
+                Event::Spawn { task, place } => {
+                    self.labels.insert(task, Label { line: line(place), name: Vec::new() });
+                    self.entries.push(Entry { task, track, at, what: What::Woken("spawns") });
+                    spawned = Some(task);
+                }
+                // The name of a task comes directly after its spawn.
+                Event::Text { bytes, len } => {
+                    if let Some(label) = named.and_then(|task| self.labels.get_mut(&task)) {
+                        label.name.extend(&bytes[..len.into()]);
+                    }
+                    spawned = named;
+                }
+                Event::Wake { task } => self.entries.push(Entry { task, track, at, what: What::Woken("wakes") }),
+                Event::Steal { tasks } => self.draw_count(track, nanos, "takes tasks of another worker", tasks),
+                Event::Ready { events } => self.draw_count(track, nanos, "sockets are ready", events),
+                Event::Timers { fired } => self.draw_count(track, nanos, "timers fire", fired),
+                Event::Queue { tasks } => self.events.count(nanos, format_args!("queue of worker {index}"), tasks),
+                Event::Injected { tasks } => self.events.count(nanos, "queue for any worker", tasks),
+                Event::JobBegin { task } if track == self.outside => {
+                    jobs.insert(task, self.entries.len());
+                    let what = What::Runs { end: GOES_ON, then: Then::Ended };
+                    self.entries.push(Entry { task, track, at, what });
+                }
+                Event::JobEnd { task } => {
+                    if let Some(job) = jobs.remove(&task).map(|begin| &mut self.entries[begin]) {
+                        job.what = What::Runs { end: at.max(job.at), then: Then::Ended };
+                    }
+                }
+                Event::JobBegin { .. } => {}
+            }
         }
-        Message::new()
-            .number(packet::SEQUENCE_ID, 1)
-            .number(packet::SEQUENCE_FLAGS, packet::STATE_CLEARED)
-            .message(packet::INTERNED_DATA, &names)
+        last
     }
-}
 
-struct Picture<'a> {
-    history: &'a History,
-    names: Names,
-    /// The names of the tasks that workers have polled.
-    tasks: HashMap<Number, u64>,
-    out: Message,
-    /// Empty: their memory is used again.
-    event: Message,
-    packet: Message,
-}
+    /// What a worker does now.
+    fn goes_on(&mut self, track: Track, (doing, since): (Doing, u64), last: u64) {
+        let at = since.max(last);
+        match doing {
+            Doing::Nothing => {}
+            Doing::Waits => drop(self.events.slice(track, self.nanos(at), None, "parked")),
+            Doing::Polls(task) => {
+                self.entries.push(Entry { task, track, at, what: What::Runs { end: GOES_ON, then: Then::Ended } });
+            }
+        }
+    }
 
-/// As many bytes as a packet has in the mean.
-const BYTES: usize = 40;
-
-/// The names that do not depend on what there is to draw. Their numbers are from 1 on.
-const FIXED: [&str; 9] = [
-    "runs",
-    "waits",
-    "waits for a worker",
-    "parked",
-    "wakes",
-    "spawns",
-    "takes tasks of another worker",
-    "sockets are ready",
-    "timers fire",
-];
-
-/// Their numbers.
-const RUNS: u64 = 1;
-const WAITS: u64 = 2;
-const WAITS_FOR_WORKER: u64 = 3;
-const PARKED: u64 = 4;
-const WAKES: u64 = 5;
-const SPAWNS: u64 = 6;
-const STEALS: u64 = 7;
-const SOCKETS: u64 = 8;
-const TIMERS: u64 = 9;
-
-impl<'a> Picture<'a> {
-    fn of(history: &'a History) -> Self {
-        let [out, event, packet] = [(); 3].map(|()| Message::new());
-        Self { history, names: Names::default(), tasks: HashMap::new(), out, event, packet }
+    fn draw_count(&mut self, track: Track, at: u64, name: &str, count: u64) {
+        self.events.moment(track, at, name).object("args").value("count", count);
     }
 
     /// How a task is called: by its name, else by the line of its spawn.
     fn label(&self, task: Number) -> String {
-        let label = self.history.labels.get(&task);
-        match label {
+        match self.labels.get(&task) {
             Some(label) if !label.name.is_empty() => String::from_utf8_lossy(&label.name).into_owned(),
             Some(Label { line: Some(line), .. }) => format!("{}:{}", line.file(), line.line()),
             _ if task.is_main() => "block_on".to_owned(),
@@ -189,172 +204,86 @@ impl<'a> Picture<'a> {
         }
     }
 
-    /// Writes the names and the tracks, which come before `packets` packets.
-    fn begin(&mut self, first: usize, workers: usize, packets: usize) {
-        for name in FIXED {
-            self.names.number(name);
-        }
-        for slice in self.history.slices.iter().filter(|slice| slice.worker().is_some()) {
-            if let Some(task) = slice.task()
-                && !self.tasks.contains_key(&task)
-            {
-                let name = self.names.number(&self.label(task));
-                self.tasks.insert(task, name);
+    /// Draws what is known of one task, in order.
+    fn draw_life(&mut self, life: &[Entry], is_drawn: bool) {
+        let (label, number) = (self.label(life[0].task), life[0].task.get());
+        let runs = life.iter().any(|entry| matches!(entry.what, What::Runs { .. }));
+        let own = (is_drawn && runs).then(|| self.events.track(Group::Tasks, format_args!("{label} #{number}")));
+        let mut states = States { track: own, last: 0 };
+        let mut run: Option<Run> = None;
+        let mut woken: Option<(u64, u64)> = None; // the first time since that run, and the arrow from there
+        for &Entry { track, at, what, .. } in life {
+            let nanos = self.nanos(at);
+            match what {
+                What::Woken(name) => {
+                    let arrow = woken.is_none().then(|| self.events.arrow());
+                    let mut moment = self.events.moment(track, nanos, name);
+                    if let Some(arrow) = arrow {
+                        woken = Some((at, arrow));
+                        moment.value("flow_out", true);
+                        moment.text("bind_id", format_args!("{arrow:#x}"));
+                    }
+                    let mut args = moment.object("args");
+                    args.value("task", number);
+                    args.text("name", &label);
+                }
+                What::Runs { end, then } => {
+                    let begin = woken.map_or(at, |(woken, _)| at.max(woken)).min(end);
+                    let mut arrow = woken.map(|(_, arrow)| arrow);
+                    states.draw(self, run.as_ref(), woken, Some(begin));
+                    if track != self.outside {
+                        let until = (end != GOES_ON).then(|| self.nanos(end));
+                        let mut poll = self.events.slice(track, self.nanos(begin), until, &label);
+                        end_arrow(&mut poll, arrow.take());
+                        poll.object("args").value("task", number);
+                    }
+                    (run, woken) = (Some(Run { begin, end, then, arrow }), None);
+                }
             }
         }
-        self.out.append(proto::PACKET, &self.names.packet());
-        for track in self.tracks(first, workers) {
-            let packet = Message::new().number(packet::SEQUENCE_ID, 1).message(packet::TRACK_DESCRIPTOR, &track);
-            self.out.append(proto::PACKET, &packet);
-        }
-        self.out.reserve(packets * BYTES);
-    }
-
-    /// Writes the packet of that place.
-    fn draw(&mut self, &Place { at, what }: &Place) {
-        let index = what % (1 << KIND);
-        let (index, nth) = (index / Turn::NUMBERS, (index % Turn::NUMBERS) as u8);
-        match what >> KIND {
-            POINT => self.draw_point(at, &self.history.points[index as usize]),
-            SLICE => self.draw_slice(at, &self.history.slices[index as usize], nth > 0),
-            _ => self.draw_turn(at, self.history.poll(index as u32), nth),
-        }
-    }
-
-    fn put(&mut self, at: u64, event: Message) {
-        let packet = packet_in(mem::take(&mut self.packet), at, &event);
-        self.out.append(proto::PACKET, &packet);
-        (self.event, self.packet) = (event.emptied(), packet.emptied());
-    }
-
-    fn event(&mut self, kind: u64, track: u64) -> Message {
-        mem::take(&mut self.event).number(event::TYPE, kind).number(event::TRACK, track)
-    }
-
-    fn named(&mut self, kind: u64, track: u64, name: u64) -> Message {
-        self.event(kind, track).number(event::NAME_IID, name)
-    }
-
-    fn end(&mut self, at: u64, track: u64) {
-        let end = self.event(event::SLICE_END, track);
-        self.put(at, end);
-    }
-
-    fn draw_slice(&mut self, at: u64, slice: &Slice, is_end: bool) {
-        let Some(track) = slice.worker().map(worker_track) else { return };
-        if is_end {
-            return self.end(at, track);
-        }
-        let begin = match slice.task() {
-            None => self.named(event::SLICE_BEGIN, track, PARKED),
-            Some(task) => {
-                let begin = self.named(event::SLICE_BEGIN, track, self.tasks[&task]);
-                begin.message(event::ANNOTATIONS, &count("task", task.get()))
-            }
-        };
-        self.put(at, with_flow(begin, event::TERMINATING_FLOWS, slice.flow));
-    }
-
-    fn draw_point(&mut self, at: u64, point: &Point) {
-        let Some((_, event)) = point.read() else { return };
-        let (name, number, task) = match event {
-            Event::Queue { tasks } => {
-                return self.draw_count(at, point.worker().map_or(INJECTED, queue_track), tasks);
-            }
-            Event::Injected { tasks } => return self.draw_count(at, INJECTED, tasks),
-            Event::Wake { task } => (WAKES, task.get(), Some(task)),
-            Event::Spawn { task, .. } => (SPAWNS, task.get(), Some(task)),
-            Event::Steal { tasks } => (STEALS, tasks, None),
-            Event::Ready { events } => (SOCKETS, events, None),
-            Event::Timers { fired } => (TIMERS, fired, None),
-            _ => return,
-        };
-        let moment = self.named(event::INSTANT, point.worker().map_or(OUTSIDE, worker_track), name);
-        let moment = match task {
-            None => moment.message(event::ANNOTATIONS, &count("count", number)),
-            Some(task) => {
-                let moment = moment.message(event::ANNOTATIONS, &count("task", number));
-                let label = self.tasks.get(&task).map(|&name| self.names.get(name));
-                let label = label.map_or_else(|| text("name", &self.label(task)), |label| text("name", label));
-                moment.message(event::ANNOTATIONS, &label)
-            }
-        };
-        self.put(at, with_flow(moment, event::FLOWS, point.flow));
-    }
-
-    fn draw_count(&mut self, at: u64, track: u64, value: u64) {
-        let counter = self.event(event::COUNTER, track).number(event::COUNTER_VALUE, value);
-        self.put(at, counter);
-    }
-
-    /// Of the life of a task, at or beside this poll of it.
-    fn draw_turn(&mut self, at: u64, poll: &Slice, nth: u8) {
-        let Some(track) = poll.task().map(task_track) else { return };
-        let Some(state) = Turn::begins(nth) else { return self.end(at, track) };
-        let name = match state {
-            State::Runs => RUNS,
-            State::Waits => WAITS,
-            State::Ready => WAITS_FOR_WORKER,
-        };
-        let begin = self.named(event::SLICE_BEGIN, track, name);
-        let is_job = state == State::Runs && poll.worker().is_none(); // a poll shows it on the track of its worker
-        self.put(at, with_flow(begin, event::TERMINATING_FLOWS, poll.flow.filter(|_| is_job)));
-    }
-
-    fn tracks(&self, first: usize, workers: usize) -> Vec<Message> {
-        let process =
-            Message::new().number(track::PID, std::process::id().into()).text(track::PROCESS_NAME, &process_name());
-        let mut tracks = vec![
-            Message::new()
-                .number(track::UUID, PROCESS)
-                .number(track::CHILD_ORDERING, track::EXPLICIT)
-                .message(track::PROCESS, &process),
-        ];
-        let below = |uuid, name: &str, rank: usize| {
-            let track = Message::new().number(track::UUID, uuid).number(track::PARENT, PROCESS);
-            track.text(track::NAME, name).number(track::RANK, rank as u64)
-        };
-        let counts = Message::new().text(track::UNIT_NAME, "tasks");
-        for index in 0..workers {
-            tracks.push(below(worker_track(index), &format!("worker {}", first + index), 2 * index));
-            let queue = below(queue_track(index), &format!("queue of worker {}", first + index), 2 * index + 1);
-            tracks.push(queue.message(track::COUNTER, &counts));
-        }
-        tracks.push(below(INJECTED, "queue for any worker", 2 * workers).message(track::COUNTER, &counts));
-        tracks.push(below(OUTSIDE, "other threads", 2 * workers + 1));
-        tracks.push(below(TASKS, "tasks", 2 * workers + 2).number(track::CHILD_ORDERING, track::CHRONOLOGICAL));
-        for life in self.history.lives.iter().filter(|life| life.is_drawn) {
-            let name = format!("{} #{}", self.label(life.task), life.task.get());
-            let track = Message::new().number(track::UUID, task_track(life.task)).number(track::PARENT, TASKS);
-            tracks.push(track.text(track::NAME, &name));
-        }
-        tracks
+        states.draw(self, run.as_ref(), woken, None);
     }
 }
 
-/// The packet of an event at so many nanoseconds, in an empty message.
-pub(super) fn packet_in(empty: Message, at: u64, event: &Message) -> Message {
-    empty
-        .number(packet::TIMESTAMP, at)
-        .number(packet::SEQUENCE_ID, 1)
-        .number(packet::SEQUENCE_FLAGS, packet::NEEDS_STATE)
-        .message(packet::TRACK_EVENT, event)
-}
-
-fn with_flow(event: Message, field: u64, flow: Option<Flow>) -> Message {
-    match flow {
-        Some(flow) => event.fixed(field, flow.get().into()),
-        None => event,
+fn end_arrow(slice: &mut Fields<'_>, arrow: Option<u64>) {
+    if let Some(arrow) = arrow {
+        slice.value("flow_in", true);
+        slice.text("bind_id", format_args!("{arrow:#x}"));
     }
 }
 
-/// A note to an event.
-pub(super) fn count(name: &str, number: u64) -> Message {
-    Message::new().text(event::ANNOTATION_NAME, name).number(event::UINT_VALUE, number)
+/// The track of a task, if it has one, and up to where it is drawn.
+struct States {
+    track: Option<Track>,
+    last: u64,
 }
 
-fn text(name: &str, text: &str) -> Message {
-    Message::new().text(event::ANNOTATION_NAME, name).text(event::STRING_VALUE, text)
+impl States {
+    /// Draws what the task did from a run on up to the next one, if there is one.
+    fn draw(&mut self, picture: &mut Picture, run: Option<&Run>, woken: Option<(u64, u64)>, next: Option<u64>) {
+        let next = next.unwrap_or(GOES_ON);
+        let mut ready = woken.map_or(next, |(woken, _)| woken);
+        if let Some(run) = run {
+            let end = run.end.min(next);
+            self.push(picture, run.begin, end, "runs", run.arrow);
+            match run.then {
+                Then::Ended => return,
+                Then::Asks => ready = end,
+                Then::Waits => self.push(picture, end, ready, "waits", None),
+            }
+        }
+        self.push(picture, ready, next, "waits for a worker", None);
+    }
+
+    /// It is so for a while, or not at all.
+    fn push(&mut self, picture: &mut Picture, begin: u64, end: u64, state: &str, arrow: Option<u64>) {
+        let begin = begin.max(self.last);
+        if let Some(track) = self.track.filter(|_| begin < end) {
+            self.last = end;
+            let until = (end != GOES_ON).then(|| picture.nanos(end));
+            end_arrow(&mut picture.events.slice(track, picture.nanos(begin), until, state), arrow);
+        }
+    }
 }
 
 /// What the program is called.

@@ -271,7 +271,7 @@ impl<R> Builder<R> {
     /// ```
     /// let runtime = mini::runtime::Builder::new_multi_thread().flight_recorder(1 << 20).build()?;
     /// runtime.block_on(async { mini::spawn(async {}).await })?;
-    /// let path = std::env::temp_dir().join(format!("{}.pftrace", std::process::id()));
+    /// let path = std::env::temp_dir().join(format!("{}.json", std::process::id()));
     /// runtime.handle().snapshot(&path)?; // whenever something was slow
     /// # std::fs::remove_file(&path)?;
     /// # std::io::Result::Ok(())

@@ -58,10 +58,10 @@ impl Handle {
 
     /// Writes the content of the flight recorder to a file, for <https://ui.perfetto.dev>: the recent activity of each
     /// worker and each task; see the [chapter about traces](crate::guide::trace). Any thread may call this, even while
-    /// every worker is stuck; recording continues.
+    /// every worker is stuck; recording continues. The format is JSON: an array in Chrome's trace event format.
     ///
-    /// Blocks for as long as it takes to sort and write the events: about a second for a million. Meanwhile it takes
-    /// about 15 times the memory of the events, which have 16 bytes each: for a ring of 32 MiB that is full, 480 MiB.
+    /// Blocks for as long as it takes to sort and write the events: up to two seconds for a million. Meanwhile it takes
+    /// about 18 times the memory of the events, which have 16 bytes each: for a ring of 32 MiB that is full, 576 MiB.
     /// In a task use [`spawn_blocking`](crate::spawn_blocking).
     ///
     /// # Errors
@@ -83,7 +83,7 @@ impl Handle {
     }
 
     /// Returns the bytes that [`snapshot`](Self::snapshot) writes, for a program that sends them elsewhere. Their size
-    /// is six to nine times that of the events; making them takes the time and memory of a snapshot.
+    /// is about twelve times that of the events; making them takes the time and memory of a snapshot.
     ///
     /// # Errors
     ///
@@ -134,7 +134,7 @@ impl Handle {
     /// ```
     #[cfg(feature = "insight")]
     pub fn warnings(&self) -> Vec<Warning> {
-        self.shared.warned.get()
+        self.shared.insight.warned.get()
     }
 
     /// Returns a handle of the runtime that this thread is inside.

@@ -14,14 +14,14 @@ use mini_net::{Object, failed};
 use mini_time::Clock;
 
 use crate::blocking::Blocking;
-use crate::insight::{Before, LastWarnings, on_quit, watcher};
+use crate::insight;
 use crate::primitives::Mutex;
 use crate::primitives::atomic::AtomicBool;
 use crate::recorder::Recorder;
 use crate::runtime::Id;
 use crate::say::Throttle;
 use crate::scheduler::ExternalThread;
-use crate::scheduler::config::{self, Config};
+use crate::scheduler::config::Config;
 use crate::scheduler::context::{self, Role};
 use crate::scheduler::core::Core;
 use crate::scheduler::driver::ReactorHandle;
@@ -55,10 +55,7 @@ pub(crate) struct Shared {
     pub(super) until_idle: UntilIdle,
     /// What records, if the user asks for that; each core then has a probe.
     pub(crate) recorder: Option<Arc<Recorder>>,
-    /// The last dump.
-    pub(crate) dumped: Mutex<Option<Arc<Before>>>,
-    /// The last warnings.
-    pub(crate) warned: LastWarnings,
+    pub(crate) insight: insight::Kept,
     /// The cores of threads in `block_on` of a multi-threaded runtime.
     guests: Guests,
     /// The last attempt to start a worker thread has failed.
@@ -90,7 +87,6 @@ impl Shared {
         let usual = || if config.is_multi_thread { Clock::real() } else { Clock::pausable(config.start_paused) };
         let clock = config.simulation.as_ref().map_or_else(usual, |(clock, _)| clock.clone());
         let post = ReactorHandle::new().map_err(failed("start a runtime", Object::Nothing))?;
-        let dumps = config.dump_on_quit;
         task::tell_table();
         let shared = Arc::new_cyclic(|weak| {
             // In other flavours no shared task is ever queued.
@@ -118,8 +114,7 @@ impl Shared {
                 end: Arc::new(End::new(config.workers)),
                 until_idle: UntilIdle::default(),
                 recorder,
-                dumped: Mutex::default(),
-                warned: LastWarnings::default(),
+                insight: insight::Kept::default(),
                 guests: Guests::default(),
                 lacks_threads: AtomicBool::new(false),
                 externals: Mutex::default(),
@@ -131,21 +126,13 @@ impl Shared {
                 begun_at: Instant::now(),
             }
         });
-        if !shared.config.is_internal {
-            on_quit::note(Arc::downgrade(&shared));
-        }
-        if dumps {
-            on_quit::start();
-        }
         if shared.is_multi_thread() {
             let index = shared.external_core().index();
             let _is_first = shared.cores[index].ownership.wants_thread();
             shared.idle.unpark(index); // it is on its way up: a task that comes meanwhile needs no second one
             worker::start_thread(&shared, index).map_err(failed("start a worker thread", Object::Nothing))?;
         }
-        if shared.warns() || shared.config.is_simulated() && config::warns(true)? {
-            watcher::watch(&shared);
-        }
+        insight::begin(&shared)?;
         Ok(shared)
     }
 

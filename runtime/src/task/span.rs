@@ -1,15 +1,29 @@
 //! The span of `tracing` that is current where a task is spawned, kept by the task.
 //!
 //! Called by `new`, for tasks and blocking jobs alike. The span is entered for each poll, and while the future is
-//! dropped. If there is no span, entering it reads an empty field. Without the feature, `no_span.rs` replaces this
-//! file.
+//! dropped. If there is no span, entering it reads an empty field. Without the feature the future of a task is what was
+//! spawned.
 //!
 //! Rejected: a field of the header (every task would have it, and every poll would read it, even with the feature off).
 
-use tracing::Instrument;
-use tracing::instrument::Instrumented;
-
+#[cfg(feature = "tracing")]
 #[inline]
-pub(super) fn carried<F: Future>(future: F) -> Instrumented<F> {
-    future.in_current_span()
+pub(super) fn carried<F: Future>(future: F) -> tracing::instrument::Instrumented<F> {
+    tracing::Instrument::in_current_span(future)
+}
+
+#[cfg(not(feature = "tracing"))]
+#[inline]
+pub(super) fn carried<F: Future>(future: F) -> F {
+    future
+}
+
+#[cfg(all(test, not(feature = "tracing")))]
+mod tests {
+    #[test]
+    fn nothing_is_added_to_a_task() {
+        let future = std::future::ready([0_u8; 24]);
+        let size = size_of_val(&future);
+        assert_eq!(size_of_val(&super::carried(future)), size);
+    }
 }

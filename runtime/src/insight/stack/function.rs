@@ -31,7 +31,7 @@ pub(super) struct Functions<'a>(HashMap<&'a Path, Option<Loader>>);
 impl<'a> Functions<'a> {
     /// The function in which a place is, and before it those that were inlined into it.
     pub(super) fn at(&mut self, place: &Place<'a>) -> Vec<Function> {
-        let Some(file) = place.image.file.as_deref() else { return Vec::new() };
+        let file = &*place.image.file;
         let Some(loader) = self.0.entry(file).or_insert_with(|| Loader::new(file).ok()) else { return Vec::new() };
         let address = place.address as u64;
         let symbol =
