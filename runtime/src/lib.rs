@@ -151,7 +151,7 @@ mod lines;
 mod primitives;
 #[cfg(feature = "process")]
 pub mod process;
-#[cfg_attr(not(feature = "insight"), path = "no_recorder.rs")]
+#[cfg(feature = "insight")]
 mod recorder;
 pub mod runtime;
 #[cfg_attr(not(all(feature = "insight", feature = "signal")), allow(dead_code))]

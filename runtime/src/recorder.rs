@@ -6,11 +6,10 @@
 //! events of a spawn and its name together. `trace.rs` makes a picture of all events for any thread that asks, and
 //! takes none of these locks.
 //!
-//! The hard part is the cost. If recording is off, a core has no probe. The comparison that a worker makes before each
-//! poll anyway (`Worker::long_run`) includes the check for a probe, so a poll pays nothing; a spawn asks its list once,
-//! whether it is closed or must be recorded (`task/owned.rs`); a wake pays one branch. If recording is on, a poll is
-//! one event with its duration, and its end is the begin of the next poll, unless the worker did something else between
-//! them. That takes 15 ns of the worker's CPU time, of which 8 to 14 are for the clock; a wake takes as much, and a
+//! The hard part is the cost. If recording is off, a core has no observer (`scheduler/observe.rs`). The comparison that
+//! a worker makes before each poll anyway (`Worker::long_run`) includes the check for one, so a poll pays nothing; a
+//! spawn and a wake pay one branch. If recording is on, a poll is one event with its duration, and its end is the begin of the next poll, unless
+//! the worker did something else between them. That takes 15 ns of the worker's CPU time, of which 8 to 14 are for the clock; a wake takes as much, and a
 //! spawn twice that. Wakes and spawns read the clock too, as much may happen earlier in a poll.
 //!
 //! Rejected:
@@ -32,17 +31,20 @@ mod snapshot;
 mod trace;
 mod waiting;
 
+use std::any::Any;
 use std::panic::Location;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-pub(crate) use event::Then;
 pub use histogram::Histogram;
 pub(crate) use snapshot::write;
 
 use crate::primitives::atomic::{AtomicBool, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 use crate::primitives::{Mutex, lock};
 use crate::scheduler::config::Config;
+use crate::scheduler::core::Core;
+use crate::scheduler::observe::{Observe, ObserveCore, Then};
+use crate::scheduler::shared::Shared;
 use crate::task::Task;
 use clock::Clock;
 use event::{Event, Number, TEXT};
@@ -53,9 +55,6 @@ use waiting::Waiting;
 
 /// The bytes of an event.
 const EVENT: usize = 16;
-
-/// What the recorder of a runtime takes at least and at most for each worker.
-pub(crate) const SIZES: std::ops::RangeInclusive<usize> = 1 << 10..=1 << 30;
 
 /// What a name is cut to, in events.
 const NAME: usize = 5;
@@ -128,14 +127,14 @@ impl Times {
 }
 
 impl Recorder {
-    /// If the configuration asks for one.
-    pub(crate) fn of(config: &Config) -> Option<Arc<Self>> {
+    /// Makes one that observes the runtime, if the configuration asks for it.
+    pub(crate) fn install(config: &mut Config) {
         if config.flight_recorder.is_none() && !config.histograms {
-            return None;
+            return;
         }
         let events = config.flight_recorder.map(|bytes| 1 << (bytes / EVENT).ilog2());
         let outside = events.map(|events| Outside { writers: Mutex::new(()), ring: Ring::new(events) });
-        Some(Arc::new(Self {
+        config.observer = Some(Arc::new(Self {
             clock: Clock::new(),
             places: Places::new(),
             outside,
@@ -143,49 +142,12 @@ impl Recorder {
             events,
             path: config.trace_path.clone(),
             was_written: AtomicBool::new(false),
-        }))
+        }));
     }
 
-    /// For one more core.
-    pub(crate) fn probe(self: &Arc<Self>) -> Box<Probe> {
-        let times = self.waiting.is_some().then(|| Times { polls: Buckets::new(), delays: Buckets::new() });
-        Box::new(Probe {
-            recorder: self.clone(),
-            clock: self.clock.clone(),
-            ring: self.events.map(Ring::new),
-            times,
-            doing: AtomicU64::new(Doing::Nothing.bits()),
-            since: AtomicU64::new(0),
-            told: AtomicU64::new(0),
-        })
-    }
-
-    /// A thread that holds no core queues a task.
-    #[cold]
-    pub(crate) fn woken(&self, id: u64) {
-        let task = Number::of(id);
-        self.tell(|ring, at| ring.push(Event::Wake { task }.pack(at)));
-        self.waits(task, self.clock.now());
-    }
-
-    /// A thread that holds no core spawns a task, or any thread a blocking job.
-    #[cold]
-    pub(crate) fn spawned(&self, task: &Task) {
-        let place = self.places.number(task.location());
-        self.tell(|ring, at| write_spawn(ring, at, task, place));
-        self.waits(Number::of(task.id().get()), self.clock.now());
-    }
-
-    /// `run` runs a blocking job, and contains its panics.
-    #[cold]
-    pub(crate) fn job(&self, id: u64, run: impl FnOnce()) {
-        let task = Number::of(id);
-        if let Some(waiting) = &self.waiting {
-            let _ = waiting.take(task, 0); // no worker's delay
-        }
-        self.tell(|ring, at| ring.push(Event::JobBegin { task }.pack(at)));
-        run();
-        self.tell(|ring, at| ring.push(Event::JobEnd { task }.pack(at)));
+    /// That of a runtime, if it has one.
+    pub(crate) fn of(shared: &Shared) -> Option<&Self> {
+        shared.observer.as_ref()?.as_any().downcast_ref()
     }
 
     fn tell(&self, write: impl FnOnce(&Ring, u64)) {
@@ -202,11 +164,55 @@ impl Recorder {
     }
 }
 
-/// For the owner of the core.
-impl Probe {
-    /// The poll of a task begins, with the end of the last one if the worker did `nothing_else` since.
-    #[inline(always)]
-    pub(crate) fn begin(&self, id: u64, nothing_else: bool) {
+impl Observe for Recorder {
+    fn of_core(self: Arc<Self>) -> Box<dyn ObserveCore> {
+        let times = self.waiting.is_some().then(|| Times { polls: Buckets::new(), delays: Buckets::new() });
+        Box::new(Probe {
+            recorder: self.clone(),
+            clock: self.clock.clone(),
+            ring: self.events.map(Ring::new),
+            times,
+            doing: AtomicU64::new(Doing::Nothing.bits()),
+            since: AtomicU64::new(0),
+            told: AtomicU64::new(0),
+        })
+    }
+
+    fn woken(&self, id: u64) {
+        let task = Number::of(id);
+        self.tell(|ring, at| ring.push(Event::Wake { task }.pack(at)));
+        self.waits(task, self.clock.now());
+    }
+
+    fn spawned(&self, task: &Task) {
+        let place = self.places.number(task.location());
+        self.tell(|ring, at| write_spawn(ring, at, task, place));
+        self.waits(Number::of(task.id().get()), self.clock.now());
+    }
+
+    fn job_begins(&self, id: u64) {
+        let task = Number::of(id);
+        if let Some(waiting) = &self.waiting {
+            let _ = waiting.take(task, 0); // no worker's delay
+        }
+        self.tell(|ring, at| ring.push(Event::JobBegin { task }.pack(at)));
+    }
+
+    fn job_ends(&self, id: u64) {
+        self.tell(|ring, at| ring.push(Event::JobEnd { task: Number::of(id) }.pack(at)));
+    }
+
+    fn ended(&self, shared: &Shared) {
+        self.write_trace(shared);
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl ObserveCore for Probe {
+    fn begin(&self, id: u64, nothing_else: bool) {
         let task = Number::of(id);
         if !nothing_else {
             self.since.store(self.clock.now(), Relaxed);
@@ -217,9 +223,7 @@ impl Probe {
         }
     }
 
-    /// The poll is over.
-    #[inline(always)]
-    pub(crate) fn end(&self, then: Then) {
+    fn end(&self, then: Then) {
         let Doing::Polls(task) = Doing::of(self.doing.load(Relaxed)) else { return };
         let at = self.clock.now();
         let took = at.saturating_sub(self.since.load(Relaxed));
@@ -232,16 +236,12 @@ impl Probe {
         self.becomes(Doing::Nothing, at);
     }
 
-    /// The owner waits for something to do, or leaves the core.
-    #[cold]
-    pub(crate) fn parks(&self) {
+    fn parks(&self) {
         self.end(Then::Ended); // a poll of a `block_on` that has panicked
         self.becomes(Doing::Waits, self.clock.now());
     }
 
-    /// Records that the owner has waited, or has taken over a core that was left.
-    #[cold]
-    pub(crate) fn unparks(&self) {
+    fn unparks(&self) {
         let (at, since) = (self.clock.now(), self.since.load(Relaxed));
         if Doing::of(self.doing.load(Relaxed)) == Doing::Waits {
             self.note(Event::Wait { took: at.saturating_sub(since) }, at);
@@ -249,15 +249,7 @@ impl Probe {
         self.becomes(Doing::Nothing, at);
     }
 
-    #[inline(always)]
-    fn becomes(&self, doing: Doing, at: u64) {
-        self.since.store(at, Relaxed);
-        self.doing.store(doing.bits(), Release);
-    }
-
-    /// The owner queues a task.
-    #[cold]
-    pub(crate) fn woken(&self, id: u64) {
+    fn woken(&self, id: u64) {
         let (task, at) = (Number::of(id), self.clock.now());
         self.note(Event::Wake { task }, at);
         if self.times.is_some() {
@@ -265,9 +257,7 @@ impl Probe {
         }
     }
 
-    /// The owner spawns a task, which is given back: a reference to it would be a store for those who do not record.
-    #[cold]
-    pub(crate) fn spawned(&self, task: Task) -> Task {
+    fn spawned(&self, task: Task) -> Task {
         let at = self.clock.now();
         if let Some(ring) = &self.ring {
             write_spawn(ring, at, &task, self.recorder.places.number(task.location()));
@@ -276,15 +266,11 @@ impl Probe {
         task
     }
 
-    /// The owner has taken tasks from another core.
-    #[cold]
-    pub(crate) fn stole(&self, tasks: usize) {
+    fn stole(&self, tasks: usize) {
         self.note(Event::Steal { tasks: tasks as u64 }, self.clock.now());
     }
 
-    /// The owner has delivered events and fired timers.
-    #[cold]
-    pub(crate) fn delivered(&self, events: usize, timers: usize) {
+    fn delivered(&self, events: usize, timers: usize) {
         let at = self.clock.now();
         if events > 0 {
             self.note(Event::Ready { events: events as u64 }, at);
@@ -294,9 +280,7 @@ impl Probe {
         }
     }
 
-    /// Records the numbers of tasks that wait here, and for any worker.
-    #[cold]
-    pub(crate) fn queues(&self, here: usize, injected: usize) {
+    fn queues(&self, here: usize, injected: usize) {
         let both = (here as u64) << 32 | injected as u64 & 0xffff_ffff;
         let before = self.told.swap(both, Relaxed);
         let at = self.clock.now();
@@ -306,6 +290,23 @@ impl Probe {
         if before & 0xffff_ffff != both & 0xffff_ffff {
             self.note(Event::Injected { tasks: injected as u64 }, at);
         }
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl Probe {
+    /// That of a core, if it has one.
+    pub(crate) fn of(core: &Core) -> Option<&Self> {
+        core.observer.as_ref()?.as_any().downcast_ref()
+    }
+
+    #[inline(always)]
+    fn becomes(&self, doing: Doing, at: u64) {
+        self.since.store(at, Relaxed);
+        self.doing.store(doing.bits(), Release);
     }
 
     #[inline]

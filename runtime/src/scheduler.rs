@@ -18,6 +18,7 @@ pub(crate) mod idle_queue;
 pub(crate) mod local_queue;
 mod meter;
 pub(crate) mod monitor;
+pub(crate) mod observe;
 pub(crate) mod ownership;
 pub(crate) mod parker;
 pub(crate) mod pick;

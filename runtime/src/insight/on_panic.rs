@@ -36,8 +36,8 @@ impl Drop for OnPanic<'_> {
         if !thread::panicking() || self.was_panicking || !self.has_begun.get() {
             return;
         }
-        if self.shared.recorder.is_some() {
-            self.shared.write_trace();
+        if let Some(observer) = &self.shared.observer {
+            observer.ended(self.shared);
         }
         self.shared.dump_on_panic();
     }

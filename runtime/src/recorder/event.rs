@@ -18,6 +18,7 @@
 //! would need `unsafe`).
 
 use super::ring::Words;
+use crate::scheduler::observe::Then;
 
 /// Something that has happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,15 +47,6 @@ pub(super) enum Event {
     JobBegin { task: Number },
     /// It has ended.
     JobEnd { task: Number },
-}
-
-/// The state of a task after a poll.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Then {
-    Waits,
-    /// It asks to be polled again, or was woken meanwhile.
-    Asks,
-    Ended,
 }
 
 /// How many bytes of text an event has room for.

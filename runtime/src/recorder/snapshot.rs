@@ -14,7 +14,7 @@ use std::sync::Arc;
 use super::event::Number;
 use super::ring::Ring;
 use super::trace::{self, Copied, Label};
-use super::{Line, Recorder};
+use super::{Line, Probe, Recorder};
 use crate::primitives::atomic::Ordering::Relaxed;
 use crate::scheduler::core::Core;
 use crate::scheduler::shared::Shared;
@@ -22,7 +22,7 @@ use crate::scheduler::shared::Shared;
 impl Shared {
     /// What was recorded.
     pub(crate) fn trace(&self) -> io::Result<Vec<u8>> {
-        let recorder = self.recorder.as_deref().filter(|recorder| recorder.events.is_some());
+        let recorder = Recorder::of(self).filter(|recorder| recorder.events.is_some());
         recorder.map(|recorder| self.trace_of(recorder)).ok_or_else(|| {
             io::Error::new(
                 io::ErrorKind::Unsupported,
@@ -34,11 +34,11 @@ impl Shared {
 
     /// Whether there is a trace.
     pub(crate) fn records(&self) -> bool {
-        self.recorder.as_deref().is_some_and(|recorder| recorder.events.is_some())
+        Recorder::of(self).is_some_and(|recorder| recorder.events.is_some())
     }
 
     fn trace_of(&self, recorder: &Recorder) -> Vec<u8> {
-        let workers = self.all_cores().filter_map(|core| core.probe.as_deref()).map(|probe| {
+        let workers = self.all_cores().filter_map(Probe::of).map(|probe| {
             let events = probe.ring.as_ref().map_or(Vec::new(), Ring::copy);
             (events, probe.doing()) // in this order: what is in the ring is over
         });
@@ -63,15 +63,16 @@ impl Shared {
         }
         labels
     }
+}
 
+impl Recorder {
     /// Writes a trace where the environment says, if it does; once.
-    pub(crate) fn write_trace(&self) {
-        let Some(recorder) = &self.recorder else { return };
-        let Some(path) = &recorder.path else { return };
-        if recorder.was_written.swap(true, Relaxed) || !self.process.is_current() {
+    pub(super) fn write_trace(&self, shared: &Shared) {
+        let Some(path) = &self.path else { return };
+        if self.was_written.swap(true, Relaxed) || !shared.process.is_current() {
             return;
         }
-        if let Err(error) = self.trace().and_then(|trace| write(path, &trace)) {
+        if let Err(error) = shared.trace().and_then(|trace| write(path, &trace)) {
             say!("{error}");
         }
     }

@@ -154,6 +154,8 @@ impl Builder {
         config.heed_trace_variable()?;
         config.check()?;
         config.warnings = config::warns(config.warnings)?;
+        #[cfg(feature = "insight")]
+        crate::recorder::Recorder::install(&mut config);
         Ok(Runtime::new_from(Shared::new(config)?))
     }
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 #[cfg(feature = "insight")]
-use crate::recorder::{Histogram, Probe};
+use crate::recorder::{Histogram, Probe, Recorder};
 use crate::scheduler::core::Core;
 use crate::scheduler::shared::Shared;
 use crate::task::Class;
@@ -242,8 +242,8 @@ impl Metrics {
         cores: impl Iterator<Item = &'a Core>,
         add: fn(&Probe, &mut Histogram),
     ) -> Option<Histogram> {
-        let mut sum = self.shared.recorder.as_ref()?.histogram()?;
-        cores.filter_map(|core| core.probe.as_deref()).for_each(|probe| add(probe, &mut sum));
+        let mut sum = Recorder::of(&self.shared)?.histogram()?;
+        cores.filter_map(Probe::of).for_each(|probe| add(probe, &mut sum));
         Some(sum)
     }
 

@@ -94,6 +94,8 @@ impl PerCore {
             let mut config = config.clone();
             config.first_worker = index;
             config.thread_name = config.thread_name.of_part(format_args!("-{index}"));
+            #[cfg(feature = "insight")]
+            crate::recorder::Recorder::install(&mut config);
             Ok(Runtime::new_from(Shared::new(config)?))
         };
         Ok(Self { runtimes: (0..count).map(build).collect::<io::Result<_>>()?, pins })

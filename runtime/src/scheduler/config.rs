@@ -8,6 +8,7 @@
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::io;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
@@ -16,7 +17,7 @@ use std::time::Duration;
 use mini_time::Clock;
 
 use crate::insight::Warning;
-use crate::recorder;
+use crate::scheduler::observe::Observe;
 use crate::scheduler::pick::Pick;
 use crate::task::{JoinError, TaskError};
 use crate::threads::{Hooks, Names};
@@ -41,6 +42,9 @@ const TRACE_VARIABLE: &str = "MINI_TRACE";
 
 /// What its flight recorder takes for each worker, unless its builder says so.
 const TRACE_BYTES: usize = 1 << 20;
+
+/// What a flight recorder takes at least and at most for each worker.
+const RECORDER_SIZES: RangeInclusive<usize> = 1 << 10..=1 << 30;
 
 /// A larger number of workers is taken for a mistake.
 const MAX_WORKERS: usize = 1 << 15;
@@ -75,6 +79,8 @@ pub(crate) struct Config {
     pub(crate) on_task_panic: Option<PanicHook>,
     pub(crate) on_task_error: Option<ErrorHook>,
     pub(crate) hooks: Hooks,
+    /// Is told what the runtime does.
+    pub(crate) observer: Option<Arc<dyn Observe>>,
     /// The clock of a simulation, and what chooses the tasks that run.
     pub(crate) simulation: Option<(Clock, Arc<dyn Pick>)>,
 }
@@ -105,6 +111,7 @@ impl Config {
             on_task_panic: None,
             on_task_error: None,
             hooks: Hooks::default(),
+            observer: None,
             simulation: None,
         }
     }
@@ -133,9 +140,9 @@ impl Config {
             return Err(invalid(format!("thread_name({name:?}): a name must not contain NUL")));
         }
         if let Some(bytes) = self.flight_recorder
-            && !recorder::SIZES.contains(&bytes)
+            && !RECORDER_SIZES.contains(&bytes)
         {
-            let (least, most) = (recorder::SIZES.start(), recorder::SIZES.end());
+            let (least, most) = (RECORDER_SIZES.start(), RECORDER_SIZES.end());
             return Err(invalid(format!("flight_recorder({bytes}): expected {least} to {most} bytes for each worker")));
         }
         Ok(())

@@ -24,7 +24,6 @@ use mini_time::Clock;
 use crate::primitives::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use crate::primitives::thread::{self, ThreadId};
 use crate::primitives::{Mutex, lock};
-use crate::recorder::Probe;
 use crate::scheduler::context;
 use crate::scheduler::core_refs::CoreRefs;
 use crate::scheduler::counts::Counts;
@@ -33,6 +32,7 @@ use crate::scheduler::embedder::Embedder;
 use crate::scheduler::fifo::Fifo;
 use crate::scheduler::idle_queue::IdleQueue;
 use crate::scheduler::local_queue::{LocalQueue, Next};
+use crate::scheduler::observe::ObserveCore;
 use crate::scheduler::ownership::Ownership;
 use crate::scheduler::pick::Pick;
 use crate::scheduler::shared::Shared;
@@ -74,8 +74,8 @@ pub(crate) struct Core {
     pub(crate) counts: Counts,
     /// If something else than the worker's rule chooses what runs next.
     pub(crate) pick: Option<Arc<dyn Pick>>,
-    /// What records the owner's doings, if the user asks for that.
-    pub(crate) probe: Option<Box<Probe>>,
+    /// Is told what the owner does, if the user asks for that.
+    pub(crate) observer: Option<Box<dyn ObserveCore>>,
     /// Entries in the owner's queue, as of its last look at the driver.
     queued: AtomicUsize,
     /// Shared tasks of each class here, as of the same look, when the owner ran none.
@@ -207,7 +207,7 @@ impl Core {
             shared_begun: AtomicU64::default(),
             counts: Counts::new(clock),
             pick: None,
-            probe: None,
+            observer: None,
             queued: AtomicUsize::default(),
             noted: Default::default(),
             owner: AtomicI32::default(),
@@ -234,11 +234,6 @@ impl Core {
 
     pub(crate) fn driver(&self) -> &Driver {
         &self.driver
-    }
-
-    /// From now on `probe` is told of what goes on here.
-    pub(crate) fn record(&mut self, probe: Box<Probe>) {
-        self.probe = Some(probe);
     }
 
     /// Another thread than the owner has woken a task.
@@ -334,8 +329,8 @@ impl Core {
     /// The owner is about to queue a task that it has woken, here or where any worker finds it.
     #[inline]
     pub(crate) fn tell_wake(&self, task: &Queued) {
-        if let Some(probe) = &self.probe {
-            probe.woken(task.id().get());
+        if let Some(observer) = &self.observer {
+            observer.woken(task.id().get());
         }
     }
 

@@ -17,7 +17,6 @@ use crate::blocking::Blocking;
 use crate::insight;
 use crate::primitives::Mutex;
 use crate::primitives::atomic::AtomicBool;
-use crate::recorder::Recorder;
 use crate::runtime::Id;
 use crate::say::Throttle;
 use crate::scheduler::ExternalThread;
@@ -31,6 +30,7 @@ use crate::scheduler::guests::Guests;
 use crate::scheduler::idle::ParkedSet;
 use crate::scheduler::local_queue::LocalQueue;
 use crate::scheduler::monitor::Monitor;
+use crate::scheduler::observe::Observe;
 use crate::scheduler::poller::PollerRole;
 use crate::scheduler::until_idle::UntilIdle;
 use crate::scheduler::worker;
@@ -53,8 +53,8 @@ pub(crate) struct Shared {
     /// In an allocation of its own: the last thing that a thread does is to say that it no longer keeps this runtime.
     pub(super) end: Arc<End>,
     pub(super) until_idle: UntilIdle,
-    /// What records, if the user asks for that; each core then has a probe.
-    pub(crate) recorder: Option<Arc<Recorder>>,
+    /// Is told what the runtime does, if the user asks for that; each core then has an observer of its own.
+    pub(crate) observer: Option<Arc<dyn Observe>>,
     pub(crate) insight: insight::Kept,
     /// The cores of threads in `block_on` of a multi-threaded runtime.
     guests: Guests,
@@ -91,13 +91,11 @@ impl Shared {
         let shared = Arc::new_cyclic(|weak| {
             // In other flavours no shared task is ever queued.
             let queue = || if config.is_multi_thread { LocalQueue::new() } else { LocalQueue::without_room() };
-            let recorder = Recorder::of(&config);
+            let observer = config.observer.clone();
             let new_core = |index| {
                 let queues = [queue(), queue()];
                 let mut core = Core::new(weak.as_ptr(), index, false, queues, clock.clone(), post.clone());
-                if let Some(recorder) = &recorder {
-                    core.record(recorder.probe());
-                }
+                core.observer = observer.clone().map(Observe::of_core);
                 core.pick = config.simulation.as_ref().map(|(_, pick)| pick.clone());
                 core
             };
@@ -113,7 +111,7 @@ impl Shared {
                 process: mini_net::Process::current(),
                 end: Arc::new(End::new(config.workers)),
                 until_idle: UntilIdle::default(),
-                recorder,
+                observer,
                 insight: insight::Kept::default(),
                 guests: Guests::default(),
                 lacks_threads: AtomicBool::new(false),
@@ -171,9 +169,7 @@ impl Shared {
             let queues = [LocalQueue::without_room(), LocalQueue::without_room()];
             let (shared, index) = (self.cores[0].shared_address(), self.cores.len() + number);
             let mut core = Core::new(shared, index, true, queues, driver.timers().clock().clone(), driver.handle());
-            if let Some(recorder) = &self.recorder {
-                core.record(recorder.probe());
-            }
+            core.observer = self.observer.clone().map(Observe::of_core);
             core
         })
     }
@@ -234,8 +230,8 @@ impl Shared {
             std::task::Poll::Ready((job.take().expect("polled once"))())
         });
         let (task, handle) = task::new(future, self.cores[0].schedule(), Start::Shared, origin);
-        if let Some(recorder) = &self.recorder {
-            recorder.spawned(&task);
+        if let Some(observer) = &self.observer {
+            observer.spawned(&task);
         }
         self.blocking.push_job(task.into_queued());
         handle

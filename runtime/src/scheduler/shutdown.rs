@@ -265,7 +265,9 @@ impl Shared {
     /// had locked stays locked.
     pub(crate) fn shutdown(self: &Arc<Self>, grace: Option<Duration>) -> ShutdownReport {
         let left = self.end_all(grace);
-        self.write_trace();
+        if let Some(observer) = &self.observer {
+            observer.ended(self);
+        }
         left
     }
 

@@ -17,11 +17,11 @@ use mini_net::Events;
 
 use crate::primitives::atomic::Ordering::Relaxed;
 use crate::primitives::thread::ThreadId;
-use crate::recorder::Then;
 use crate::scheduler::context;
 use crate::scheduler::core::{Core, Kept};
 use crate::scheduler::meter::Meter;
 use crate::scheduler::monitor;
+use crate::scheduler::observe::Then;
 use crate::scheduler::shared::Shared;
 use crate::scheduler::wake::Queueing;
 use crate::task::{Class, Queued, Ran};
@@ -152,7 +152,7 @@ impl<'a> Worker<'a> {
             quotas: Default::default(),
             was_woken: true,
             is_told: false,
-            long_run: if core.probe.is_some() { 0 } else { WAKE_COST },
+            long_run: if core.observer.is_some() { 0 } else { WAKE_COST },
             recorder: None,
             slack,
             has_shared: shared.is_multi_thread() && core.takes_shared(),
@@ -164,8 +164,8 @@ impl<'a> Worker<'a> {
             worker.recorder = Recorder::of(&shared.config, worker.meter.system_now());
         }
         core.counts.busy.unpark(worker.meter.system_now());
-        if let Some(probe) = &core.probe {
-            probe.unparks();
+        if let Some(observer) = &core.observer {
+            observer.unparks();
         }
         Ok(worker)
     }
@@ -255,8 +255,8 @@ impl<'a> Worker<'a> {
             self.begin_long_run(expected);
             self.meter.leave_out();
         }
-        if let Some(probe) = &self.core.probe {
-            probe.begin(task, !self.core.take_left_out());
+        if let Some(observer) = &self.core.observer {
+            observer.begin(task, !self.core.take_left_out());
         }
     }
 
@@ -264,8 +264,8 @@ impl<'a> Worker<'a> {
     #[inline(never)]
     fn tell_end(&mut self, then: Then) {
         self.is_told = false;
-        if let Some(probe) = &self.core.probe {
-            probe.end(then);
+        if let Some(observer) = &self.core.observer {
+            observer.end(then);
         }
         self.end_long_run();
     }
@@ -403,11 +403,12 @@ impl Drop for Worker<'_> {
             self.close();
         }
         self.leave();
+        self.collect(); // what another thread has woken since
         core.is_up.store(false, Relaxed);
         self.meter.leave_out();
         core.counts.busy.park(self.meter.system_now());
-        if let Some(probe) = &core.probe {
-            probe.parks();
+        if let Some(observer) = &core.observer {
+            observer.parks();
         }
         core.note_queue();
         core.take_remote_frees();

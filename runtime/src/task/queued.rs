@@ -19,8 +19,8 @@ use super::state::{OnPending, OnStart};
 use super::waker::{self, raw_waker};
 use super::{Header, Id, Task, UNREGISTERED};
 use crate::blocking::{Job, Origin};
-use crate::recorder::Then;
 use crate::scheduler::context;
+use crate::scheduler::observe::Then;
 
 /// A task's place in a queue. Must be run, or put into another queue.
 #[must_use]
@@ -276,15 +276,15 @@ impl Queued {
     /// Runs it on a blocking thread; contains its panics.
     pub(crate) fn serve(self) {
         let (id, shared) = (self.id().get(), self.header().schedule.arc());
-        let serve = || {
-            context::serve(&shared, || {
-                let (ran, _) = self.run(u32::MAX, || None);
-                debug_assert!(matches!(ran, Ran::Ended), "a job does not wait");
-            })
-        };
-        match &shared.recorder {
-            Some(recorder) => recorder.job(id, serve),
-            None => serve(),
+        if let Some(observer) = &shared.observer {
+            observer.job_begins(id);
+        }
+        context::serve(&shared, || {
+            let (ran, _) = self.run(u32::MAX, || None);
+            debug_assert!(matches!(ran, Ran::Ended), "a job does not wait");
+        });
+        if let Some(observer) = &shared.observer {
+            observer.job_ends(id);
         }
     }
 }

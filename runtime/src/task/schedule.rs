@@ -57,8 +57,8 @@ impl Schedule {
             }
         });
         if let Some(task) = task {
-            if let Some(recorder) = &self.shared().recorder {
-                recorder.woken(id);
+            if let Some(observer) = &self.shared().observer {
+                observer.woken(id);
             }
             self.shared().inject(task);
         }

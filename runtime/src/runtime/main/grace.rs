@@ -54,8 +54,10 @@ struct Events {
 impl Events {
     /// Ends the process, which has left something.
     fn exit(&self) -> ! {
-        if let Some(program) = self.program.upgrade() {
-            program.write_trace(); // it will not shut down
+        if let Some(program) = self.program.upgrade()
+            && let Some(observer) = &program.observer
+        {
+            observer.ended(&program); // it will not shut down
         }
         drop(super::Written);
         std::process::exit(LEFT.into())

@@ -13,8 +13,8 @@ impl Core {
     /// Leaves a task for the owner, and rings.
     pub(crate) fn post(&self, task: Task) {
         self.note_intruder(task.id().get());
-        if let Some(recorder) = &self.shared().recorder {
-            recorder.woken(task.id().get());
+        if let Some(observer) = &self.shared().observer {
+            observer.woken(task.id().get());
         }
         self.inbox.push(task);
         self.unparker.unpark(); // a SeqCst fence, which also orders the push before the look at `closed`

@@ -39,8 +39,8 @@ impl Core {
 
     #[inline]
     fn tell_spawn(&self, task: Task) -> Task {
-        match &self.probe {
-            Some(probe) => probe.spawned(task),
+        match &self.observer {
+            Some(observer) => observer.spawned(task),
             None => task,
         }
     }
@@ -53,7 +53,7 @@ impl Core {
         }
     }
 
-    /// Registers a shared task of which a recorder knows; `None` if the core is closed and the task was cancelled.
+    /// Registers a shared task of which the observer knows; `None` if the core is closed and the task was cancelled.
     pub(crate) fn register_shared(&self, task: Task) -> Option<Queued> {
         let entry = task.queued();
         let tasks = lock(&self.shared_tasks);
@@ -69,8 +69,8 @@ impl Core {
     /// Posts a task that another thread has spawned for this core. Cancels it if the core is closed.
     pub(crate) fn spawn_posted(&self, task: Task) {
         self.note_intruder(task.id().get());
-        if let Some(recorder) = &self.shared().recorder {
-            recorder.spawned(&task);
+        if let Some(observer) = &self.shared().observer {
+            observer.spawned(&task);
         }
         let registry = lock(&self.shared_tasks);
         if registry.is_closed() {

@@ -31,8 +31,8 @@ impl Shared {
 
     /// Registers a shared task with `core`, and leaves it for any worker.
     fn spawn_injected(&self, core: &Core, task: Task) {
-        if let Some(recorder) = &self.recorder {
-            recorder.spawned(&task);
+        if let Some(observer) = &self.observer {
+            observer.spawned(&task);
         }
         if let Some(entry) = core.register_shared(task) {
             self.inject(entry);

@@ -104,9 +104,9 @@ impl Worker<'_> {
 
     /// Records how many tasks wait here, and for any worker.
     pub(super) fn record_queues(&self) {
-        if let Some(probe) = &self.core.probe {
+        if let Some(observer) = &self.core.observer {
             let injected = Class::ALL.iter().map(|&class| self.shared.injector(class).len()).sum();
-            probe.queues(self.core.queue_depth(), injected);
+            observer.queues(self.core.queue_depth(), injected);
         }
     }
 

@@ -95,7 +95,7 @@ impl Worker<'_> {
     }
 
     /// Lets others know that this worker parks. The caller looks for work once more after that.
-    pub(super) fn announce_wait(&mut self, wait: Wait) {
+    pub(crate) fn announce_wait(&mut self, wait: Wait) {
         let core = self.core;
         core.is_up.store(false, Relaxed);
         core.counts.parks.add(1);
@@ -103,8 +103,8 @@ impl Worker<'_> {
         let now = self.meter.system_now();
         core.counts.busy.park(now);
         self.record_queues();
-        if let Some(probe) = &core.probe {
-            probe.parks();
+        if let Some(observer) = &core.observer {
+            observer.parks();
         }
         self.note_wait(now);
         core.unparker.announce(wait);
@@ -119,8 +119,8 @@ impl Worker<'_> {
         self.put_off_look();
         let now = self.meter.system_now();
         core.counts.busy.unpark(now);
-        if let Some(probe) = &core.probe {
-            probe.unparks();
+        if let Some(observer) = &core.observer {
+            observer.unparks();
         }
         self.note_waited(now);
         let was_woken = core.unparker.retract();

@@ -35,8 +35,8 @@ impl Recorder {
 impl Worker<'_> {
     #[inline]
     pub(super) fn note_delivered(&mut self, delivered: Delivered) {
-        if let Some(probe) = &self.core.probe {
-            probe.delivered(delivered.events, delivered.timers);
+        if let Some(observer) = &self.core.observer {
+            observer.delivered(delivered.events, delivered.timers);
         }
         if let Some(recorder) = &mut self.recorder {
             recorder.delivered.events += delivered.events;

@@ -1,0 +1,73 @@
+//! Observers: who is told what the workers of a runtime do.
+//!
+//! Set by [`Config`](super::config::Config); most runtimes have none, and pay a branch for each question. The owner of
+//! a core tells that core's observer, other threads the runtime's.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use super::shared::Shared;
+use crate::task::Task;
+
+/// The observer of a runtime, told by threads that hold no core.
+pub(crate) trait Observe: Send + Sync {
+    /// An observer for one more core.
+    fn of_core(self: Arc<Self>) -> Box<dyn ObserveCore>;
+
+    fn woken(&self, id: u64);
+
+    /// Also of a blocking job, which any thread spawns.
+    fn spawned(&self, task: &Task);
+
+    fn job_begins(&self, id: u64);
+
+    fn job_ends(&self, id: u64);
+
+    /// The runtime has shut down.
+    fn ended(&self, shared: &Shared);
+
+    /// For the module that has set it.
+    fn as_any(&self) -> &dyn Any;
+}
+
+/// The observer of a core, told by the core's owner.
+pub(crate) trait ObserveCore: Send + Sync {
+    /// The poll of a task begins, with the end of the last one if the worker did `nothing_else` since.
+    fn begin(&self, id: u64, nothing_else: bool);
+
+    /// The poll is over.
+    fn end(&self, then: Then);
+
+    /// The owner waits for something to do, or leaves the core.
+    fn parks(&self);
+
+    /// The owner has waited, or has taken over a core that was left.
+    fn unparks(&self);
+
+    /// The owner queues a task.
+    fn woken(&self, id: u64);
+
+    /// The owner spawns a task, which is given back: a reference to it would be a store for those who do not observe.
+    fn spawned(&self, task: Task) -> Task;
+
+    /// The owner has taken tasks from another core.
+    fn stole(&self, tasks: usize);
+
+    /// The owner has delivered events and fired timers.
+    fn delivered(&self, events: usize, timers: usize);
+
+    /// The numbers of tasks that wait here, and for any worker.
+    fn queues(&self, here: usize, injected: usize);
+
+    /// For the module that has set it.
+    fn as_any(&self) -> &dyn Any;
+}
+
+/// The state of a task after a poll.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Then {
+    Waits,
+    /// It asks to be polled again, or was woken meanwhile.
+    Asks,
+    Ended,
+}
