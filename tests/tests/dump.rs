@@ -587,3 +587,21 @@ fn a_program_without_dumps_ends_by_sigquit() {
         assert_eq!(child.wait().unwrap().signal(), Some(Signal::QUIT.as_raw()));
     });
 }
+
+#[test]
+fn a_future_of_block_on_that_outlives_its_runtime_waits_alone() {
+    on_each_flavour(|builder| {
+        let runtime = builder.build().unwrap();
+        let handle = runtime.handle().clone();
+        let (sender, receiver) = oneshot::channel::<()>();
+        thread::scope(|threads| {
+            threads.spawn(|| handle.block_on(receiver).unwrap());
+            let is_told = |parts: &[&str]| has_line(&handle.dump().to_string(), parts);
+            while !is_told(&["main task waits for Receive at"]) {}
+            runtime.shutdown_background();
+            while !is_told(&["a thread in block_on that runs no worker waits for Receive at"]) {}
+            while is_told(&["in the main task"]) {} // about to wait
+            sender.send(()).unwrap();
+        });
+    });
+}

@@ -266,3 +266,24 @@ fn an_embedder_hears_of_what_a_hook_of_turns_has_queued() {
         assert!(task.is_finished());
     });
 }
+
+/// What a hook submits before a wait arrives also when the runtime has ended.
+#[test]
+fn a_wait_after_the_end_calls_the_hooks_too() {
+    on_each_flavour(|mut builder| {
+        let batch: Arc<Mutex<Vec<mini::sync::oneshot::Sender<()>>>> = Arc::default();
+        let submitted = batch.clone();
+        builder.on_thread_park(move || submitted.lock().unwrap().drain(..).for_each(|sender| sender.send(()).unwrap()));
+        let runtime = builder.build().unwrap();
+        let handle = runtime.handle().clone();
+        handle.block_on(async move {
+            let mut runtime = Some(runtime);
+            for _ in 0..2 {
+                let (sender, receiver) = mini::sync::oneshot::channel();
+                batch.lock().unwrap().push(sender);
+                receiver.await.unwrap();
+                drop(runtime.take());
+            }
+        });
+    });
+}

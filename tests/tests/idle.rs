@@ -357,3 +357,19 @@ fn one_that_was_polled_in_block_on_completes_in_a_task() {
         runtime.block_on(runtime.spawn(idle)).unwrap();
     });
 }
+
+/// A child of a scope is polled only if it is woken.
+#[test]
+fn one_goes_on_in_block_on_when_its_runtime_ends() {
+    on_each_flavour(|builder| {
+        let runtime = builder.build().unwrap();
+        let handle = runtime.handle().clone();
+        handle.block_on(async move {
+            mini::scope!(|s| {
+                s.spawn(idle());
+                s.spawn(async move { drop(runtime) });
+            })
+            .await;
+        });
+    });
+}

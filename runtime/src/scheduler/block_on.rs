@@ -21,6 +21,7 @@ use crate::scheduler::context;
 use crate::scheduler::core::Core;
 use crate::scheduler::parker::Parker;
 use crate::scheduler::shared::Shared;
+use crate::scheduler::unparker::Wait;
 use crate::scheduler::worker::{Stop, Worker};
 use crate::task::local::hidden::hide;
 use crate::task::main::{MainFuture, run_main};
@@ -122,6 +123,7 @@ fn work_outside(shared: &Arc<Shared>, core: &Core, id: Id, given: &mut MainFutur
     let stop = run_main(core, id, Location::caller(), given.0, |is_done| worker.drive(is_done));
     if stop == Stop::Closing {
         worker.close();
+        worker.announce_wait(Wait::Thread); // until the call returns
         External::new(shared, id).poll(given.0, || false); // it may still come to its end
     }
     drop(given); // before the unwinding, in which a panic would end the process
@@ -188,15 +190,20 @@ impl<'a> External<'a> {
             if is_over() {
                 return true;
             }
+            self.shared.config.hooks.before_park();
             if !woken.load(Relaxed) {
                 parker.park();
             }
+            self.shared.config.hooks.after_park();
         }
     }
 }
 
 impl Drop for External<'_> {
     fn drop(&mut self) {
+        if !self.shared.process.is_current() {
+            return; // a thread of the parent may have the lock
+        }
         lock(&self.shared.externals).retain(|thread| !Arc::ptr_eq(thread, &self.thread));
     }
 }

@@ -96,7 +96,11 @@ struct Shown<'a>(&'a Core);
 impl Shown<'_> {
     /// Takes the handle back, whose output is there unless the task was cancelled.
     fn end(&self) -> Option<Poll<Result<(), JoinError>>> {
-        let mut handle = lock(&self.0.main).take()?;
+        let mut handle = match self.0.shared().process.is_current() {
+            true => lock(&self.0.main).take()?,
+            // A thread of the parent may have had the lock. Nothing is polled here anyway.
+            false => self.0.main.try_lock().ok()?.take()?,
+        };
         if !handle.is_finished()
             && let Some(entry) = handle.task().cancel_here().or_else(|| self.0.take_main())
         {

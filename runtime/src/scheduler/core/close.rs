@@ -72,6 +72,7 @@ impl Core {
         self.drop_owned();
         fence(SeqCst); // pairs with the fence in `post`
         self.bury_inbox();
+        self.idle_queue.disperse(); // nobody releases one here any more
         true
     }
 
