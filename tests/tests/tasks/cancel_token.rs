@@ -195,7 +195,7 @@ fn a_task_says_that_it_waits_for_a_cancellation() {
             (format_when_idle(&runs).await, "Cancellation", "// runs here"),
             (format_when_idle(&sleeps).await, "Timer", "// sleeps here"),
         ] {
-            assert!(task.contains(&format!("{what} at tests/tests/cancel_token.rs:{}:", line(mark))), "{task}");
+            assert!(task.contains(&format!("{what} at tests/tests/tasks/cancel_token.rs:{}:", line(mark))), "{task}");
         }
         token.cancel(Reason::Requested);
         assert_eq!(waits.await.unwrap().reason(), Reason::Requested);

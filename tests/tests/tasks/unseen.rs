@@ -31,7 +31,7 @@ fn an_error_that_nobody_awaits_is_said_with_the_line_of_its_spawn() {
     };
     let lines: Vec<_> = stderr.lines().filter(|line| line.contains("ended with an error")).collect();
     assert_eq!(lines.len(), 3, "{stderr}");
-    assert!(lines[0].contains("\"early\" spawned at tests/tests/unseen.rs:"), "{stderr}");
+    assert!(lines[0].contains("\"early\" spawned at tests/tests/tasks/unseen.rs:"), "{stderr}");
     assert!(lines[1].ends_with("ended with an error: no luck, and no task awaits it"), "{stderr}");
     assert!(lines[2].contains("an `Err` of a core::result::Result<u8, u64>"), "{stderr}");
 }

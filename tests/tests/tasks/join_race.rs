@@ -10,7 +10,6 @@ use mini::task::yield_now;
 use mini::{join, race, try_join};
 use mini_tests::caught;
 
-#[path = "join_race/many.rs"]
 mod many;
 
 /// Writes its name when it is dropped.
