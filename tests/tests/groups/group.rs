@@ -18,11 +18,8 @@ use mini_tests::{
     within,
 };
 
-#[path = "group/errors.rs"]
 mod errors;
-#[path = "group/jobs.rs"]
 mod jobs;
-#[path = "group/many.rs"]
 mod many;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -74,12 +71,12 @@ fn a_shutdown_waits_for_those_that_end_and_aborts_the_rest_after_the_grace() {
         assert_eq!((why.reason(), why.location().line()), (Reason::Deadline, line("// ends here")));
         let text = report.to_string();
         let expected = [
-            format!("shutdown after 5.0s, deadline passed at tests/tests/group.rs:{}:28", line("// ends here")),
+            format!("shutdown after 5.0s, deadline passed at tests/tests/groups/group.rs:{}:28", line("// ends here")),
             ": 3 finished, 2 aborted\n".to_owned(),
-            "  aborted  \"deaf\" of group \"all\" spawned at tests/tests/group.rs:".to_owned(),
-            format!(", had waited for 5.0s: Timer at tests/tests/group.rs:{}:13", line("// deaf waits here")),
+            "  aborted  \"deaf\" of group \"all\" spawned at tests/tests/groups/group.rs:".to_owned(),
+            format!(", had waited for 5.0s: Timer at tests/tests/groups/group.rs:{}:13", line("// deaf waits here")),
             format!(
-                "  aborted  a task of group \"all\" spawned at tests/tests/group.rs:{}:15",
+                "  aborted  a task of group \"all\" spawned at tests/tests/groups/group.rs:{}:15",
                 line("// never waits here")
             ),
         ];
@@ -189,7 +186,10 @@ fn failures_and_panics_are_told_with_their_texts() {
         failed.sort();
         assert_eq!((&failed[1], &failed[2]), (&("full".to_owned(), false), &("out of luck".to_owned(), true)));
         assert!(failed[0].0.starts_with("an `Err` of a core::result::Result<u8, "), "{failed:?}");
-        assert!(report.to_string().contains("\n  failed   \"disk\" spawned at tests/tests/group.rs:"), "{report}");
+        assert!(
+            report.to_string().contains("\n  failed   \"disk\" spawned at tests/tests/groups/group.rs:"),
+            "{report}"
+        );
         assert!(report.to_string().contains(" panicked: out of luck"), "{report}");
     });
 }
@@ -394,7 +394,7 @@ fn a_refusal_is_said_once_with_the_line_of_the_spawn() {
     };
     let said: Vec<_> = stderr.lines().filter(|line| line.contains("has shut down and does not run")).collect();
     assert_eq!(said.len(), 1, "{stderr}");
-    assert!(said[0].starts_with("mini: the group \"web\" made at tests/tests/group.rs:"), "{stderr}");
+    assert!(said[0].starts_with("mini: the group \"web\" made at tests/tests/groups/group.rs:"), "{stderr}");
     assert!(said[0].contains(&format!("group.rs:{}:", line("// refused here"))), "{stderr}");
 }
 
@@ -429,7 +429,7 @@ fn the_last_handle_ends_the_tasks_and_says_so() {
     let said: Vec<_> = stderr.lines().filter(|line| line.starts_with("mini: ")).collect();
     assert_eq!(said.len(), 2, "{stderr}");
     let made = line("// made here");
-    assert!(said[0].contains(&format!("\"lost\" made at tests/tests/group.rs:{made}:25")), "{stderr}");
+    assert!(said[0].contains(&format!("\"lost\" made at tests/tests/groups/group.rs:{made}:25")), "{stderr}");
     assert!(said[0].ends_with("was dropped with 2 tasks alive, which are cancelled"), "{stderr}");
     assert!(said[1].contains("parent gone") && said[1].contains("1 finished, 1 aborted"), "{stderr}");
 }

@@ -18,7 +18,6 @@ use mini::task::{JoinSet, ScopedJoinHandle, yield_now};
 use mini::{local_scope, scope, try_local_scope, try_scope};
 use mini_tests::{caught, multi_thread};
 
-#[path = "scopes/turns.rs"]
 mod turns;
 
 fn poll<F: Future>(future: std::pin::Pin<&mut F>) -> Poll<F::Output> {

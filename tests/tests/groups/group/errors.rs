@@ -48,8 +48,8 @@ fn an_error_is_told_at_once_with_its_text_and_the_group_unless_it_is_read() {
     assert_eq!(told.len(), 5, "{stderr}");
     let (made, spawned) = (line("// made here"), line("// spawned here"));
     let expected = format!(
-        " \"config\" spawned at tests/tests/group/errors.rs:{spawned}:24, of the group \"jobs\" made at \
-         tests/tests/group/errors.rs:{made}:25, ended with an error: no such key"
+        " \"config\" spawned at tests/tests/groups/group/errors.rs:{spawned}:24, of the group \"jobs\" made at \
+         tests/tests/groups/group/errors.rs:{made}:25, ended with an error: no such key"
     );
     assert_eq!(told.iter().filter(|line| line.ends_with(&expected)).count(), 1, "{expected}\n{stderr}");
     let of_jobs = told.iter().filter(|line| line.contains(", of the group \"jobs\" made at ")).count();
@@ -74,7 +74,7 @@ fn a_panic_is_told_at_once_with_the_group_unless_it_is_read() {
     });
     let Some(stderr) = child else { return };
     let end = format!(
-        " panicked: no luck, in the group \"panicking\" made at tests/tests/group/errors.rs:{}:25\n",
+        " panicked: no luck, in the group \"panicking\" made at tests/tests/groups/group/errors.rs:{}:25\n",
         line("// made of panics")
     );
     // Each in one piece, whatever the standard library says of these panics meanwhile.

@@ -96,9 +96,12 @@ fn after_the_grace_it_is_dropped_and_its_lines_are_told() {
     let said: Vec<_> = stderr.lines().filter(|line| line.starts_with("mini: ")).collect();
     assert_eq!(said.len(), 1, "{stderr}");
     let lines = (line("// shielded here"), line("// waits here"));
-    assert!(said[0].contains(&format!("shielded at tests/tests/shield.rs:{}:32 has not ended", lines.0)), "{stderr}");
+    assert!(
+        said[0].contains(&format!("shielded at tests/tests/groups/shield.rs:{}:32 has not ended", lines.0)),
+        "{stderr}"
+    );
     assert!(said[0].contains("within its grace of 2s"), "{stderr}");
-    assert!(said[0].ends_with(&format!("Timer at tests/tests/shield.rs:{}:21", lines.1)), "{stderr}");
+    assert!(said[0].ends_with(&format!("Timer at tests/tests/groups/shield.rs:{}:21", lines.1)), "{stderr}");
 }
 
 /// However the caller goes: before the end, after it, or after it has read the error.
