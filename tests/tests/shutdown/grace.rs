@@ -69,10 +69,22 @@ fn what_is_left_after_the_grace_is_aborted_and_named_and_the_code_is_124() {
     let line = |mark| line_of(include_str!("grace.rs"), mark);
     let main = line("// main starts here");
     let said = said(&stderr).join("\n");
-    assert!(said.contains(&format!(", signal at tests/tests/grace.rs:{main}:9: 0 finished, 2 aborted\n")), "{stderr}");
-    assert!(said.contains("\n  aborted  \"deaf\" of group \"web\" spawned at tests/tests/grace.rs:"), "{stderr}");
-    assert!(said.contains(&format!(": Timer at tests/tests/grace.rs:{}:17", line("// deaf waits here"))), "{stderr}");
-    assert!(said.contains(&format!("\n  aborted  \"main\" spawned at tests/tests/grace.rs:{main}:9")), "{stderr}");
+    assert!(
+        said.contains(&format!(", signal at tests/tests/shutdown/grace.rs:{main}:9: 0 finished, 2 aborted\n")),
+        "{stderr}"
+    );
+    assert!(
+        said.contains("\n  aborted  \"deaf\" of group \"web\" spawned at tests/tests/shutdown/grace.rs:"),
+        "{stderr}"
+    );
+    assert!(
+        said.contains(&format!(": Timer at tests/tests/shutdown/grace.rs:{}:17", line("// deaf waits here"))),
+        "{stderr}"
+    );
+    assert!(
+        said.contains(&format!("\n  aborted  \"main\" spawned at tests/tests/shutdown/grace.rs:{main}:9")),
+        "{stderr}"
+    );
 }
 
 #[test]
@@ -92,8 +104,9 @@ fn a_main_that_fails_is_told_once_and_counts_as_failed() {
     assert_eq!(stderr.matches(&std::fmt::Error.to_string()).count(), 1, "{stderr}");
     assert!(stderr.contains(": 0 finished, 1 failed, 1 aborted\n"), "{stderr}");
     let main = line_of(include_str!("grace.rs"), "// a main that fails");
-    let failed =
-        format!("\n  failed   \"main\" spawned at tests/tests/grace.rs:{main}:9: its exit code is one of failure\n");
+    let failed = format!(
+        "\n  failed   \"main\" spawned at tests/tests/shutdown/grace.rs:{main}:9: its exit code is one of failure\n"
+    );
     assert!(stderr.contains(&failed), "{stderr}");
 }
 
@@ -162,7 +175,10 @@ fn a_body_that_is_not_send_has_the_grace_too() {
     let name = "a_body_that_is_not_send_has_the_grace_too";
     let Some(stderr) = in_child(name, || assert!(is_code(program::main(), 124))) else { return };
     let said = said(&stderr).join("\n");
-    assert!(said.contains("requested at tests/tests/grace.rs:") && said.contains("aborted  \"main\""), "{stderr}");
+    assert!(
+        said.contains("requested at tests/tests/shutdown/grace.rs:") && said.contains("aborted  \"main\""),
+        "{stderr}"
+    );
 }
 
 #[test]
@@ -245,7 +261,7 @@ fn a_task_that_blocks_the_only_worker_is_named_and_the_process_ends() {
     };
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(124), "{stderr}");
-    assert!(stderr.contains("\n  running  \"stuck\" spawned at tests/tests/grace.rs:"), "{stderr}");
+    assert!(stderr.contains("\n  running  \"stuck\" spawned at tests/tests/shutdown/grace.rs:"), "{stderr}");
     assert!(stderr.contains(", still occupies its thread"), "{stderr}");
     let victim = stderr.lines().find(|line| line.starts_with("  ready    \"victim\" spawned at "));
     assert!(victim.is_some_and(|line| line.contains(", had no thread to end on")), "{stderr}");

@@ -48,7 +48,7 @@ fn jobs_are_left_where_they_were_spawned() {
 
 #[test]
 fn jobs_that_were_not_begun_within_the_grace_are_cancelled_and_named() {
-    let line = line_of(include_str!("shutdown_report.rs"), "// queued");
+    let line = line_of(include_str!("report.rs"), "// queued");
     on_each_flavour(move |builder| {
         for grace in [Duration::ZERO, SHORT] {
             let runtime = builder.clone().max_blocking_threads(1).build().unwrap();
@@ -100,7 +100,7 @@ fn jobs_that_were_cancelled_alone_are_told() {
 
 #[test]
 fn a_task_in_a_long_poll_is_named() {
-    let line = line_of(include_str!("shutdown_report.rs"), "// long");
+    let line = line_of(include_str!("report.rs"), "// long");
     within(LIMIT, move || {
         let runtime = multi_thread(2).build().unwrap();
         let (begun, has_begun) = mpsc::channel();

@@ -1,7 +1,7 @@
 //! A server as people write it, asked to end while it is at work: it ends within its grace, and names the one task that
 //! does not listen. Each run is a process.
 //!
-//! `MINI_RUNS=1000 cargo test -p mini-tests --test shutdown_program -- --nocapture` runs it that often.
+//! `MINI_RUNS=1000 cargo test -p mini-tests --test shutdown program:: -- --nocapture` runs it that often.
 
 use std::io;
 use std::io::{Read, Write};
@@ -121,14 +121,14 @@ fn a_server_ends_within_its_grace_and_names_the_task_that_does_not_listen() {
     }
     let runs = std::env::var("MINI_RUNS").map_or(3, |runs| runs.parse().expect("a number"));
     let [spawned, waits, body] = ["// deaf was spawned here", "// deaf waits here", "#[mini::main(grace = \"300ms\")]"]
-        .map(|mark| line_of(include_str!("shutdown_program.rs"), mark));
+        .map(|mark| line_of(include_str!("program.rs"), mark));
     for run in 0..runs {
         let mut program = own_test("a_server_ends_within_its_grace_and_names_the_task_that_does_not_listen");
         let output = program.env(CHILD, "1").output().unwrap();
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "run {run}: {stderr}");
         let lines: Vec<_> = stderr.lines().skip_while(|line| !line.starts_with("mini: shutdown after ")).collect();
-        let file = "tests/tests/shutdown_program.rs";
+        let file = "tests/tests/shutdown/program.rs";
         let [first, main, deaf] = lines[..] else { panic!("run {run}: {stderr}") };
         assert!(first.contains(&format!(", signal at {file}:{body}:1: ")), "run {run}: {stderr}");
         assert!(first.ends_with(", 2 aborted") && main.contains("aborted  \"main\" spawned at"), "run {run}: {stderr}");
