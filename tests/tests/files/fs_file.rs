@@ -17,7 +17,6 @@ use mini_tests::{Counts, LIMIT, in_child, multi_thread, on_each_flavour, poll_wi
 use rustix::fs::OFlags;
 
 #[cfg(target_os = "linux")]
-#[path = "fs_file/kernel.rs"]
 mod kernel;
 
 /// As `in_each_runtime`, with one blocking thread.
