@@ -24,7 +24,6 @@ use rustix::fs::{OFlags, fcntl_getfl};
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-#[path = "stdio/terminal.rs"]
 mod terminal;
 
 /// Set in a child.
