@@ -63,13 +63,13 @@ fn a_long_poll_is_told_with_its_native_stack() {
         let warning = runtime.block_on(async { mini::spawn(async move { nested(3, &warnings) }).await.unwrap() });
         let stack = warning.stack().expect("a stack");
         let lines = functions(stack);
-        let waits = lines.iter().position(|line| line.starts_with("stack::waits at ")).expect(stack);
+        let waits = lines.iter().position(|line| line.starts_with("dumps::stack::waits at ")).expect(stack);
         assert!(lines[waits].ends_with(&format!("stack.rs:{WAITS}")), "{stack}");
         assert!(waits <= 2, "within it a function of std, and one of C that this calls: {stack}");
-        assert!(lines[waits + 1].starts_with("stack::nested at "), "{stack}");
+        assert!(lines[waits + 1].starts_with("dumps::stack::nested at "), "{stack}");
         assert!(stack.contains(" (4 times)\n"), "{stack}");
         let outermost = lines.last().unwrap();
-        assert!(outermost.starts_with("stack::a_long_poll_is_told_with_its_native_stack::"), "{stack}");
+        assert!(outermost.starts_with("dumps::stack::a_long_poll_is_told_with_its_native_stack::"), "{stack}");
     }
 }
 
@@ -94,7 +94,10 @@ fn the_future_of_block_on_is_told_with_its_native_stack() {
         let warning = runtime.block_on(async move { waits(&warnings) });
         let stack = warning.stack().expect("a stack");
         let outermost = stack.lines().last().unwrap();
-        assert!(outermost.starts_with("stack::the_future_of_block_on_is_told_with_its_native_stack::"), "{stack}");
+        assert!(
+            outermost.starts_with("dumps::stack::the_future_of_block_on_is_told_with_its_native_stack::"),
+            "{stack}"
+        );
     }
 }
 

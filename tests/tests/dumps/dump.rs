@@ -21,7 +21,6 @@ use mini_tests::net_support::in_each_runtime;
 use mini_tests::{LIMIT, line_of, on_each_flavour, within};
 use rustix::process::{Pid, Signal, kill_process};
 
-#[path = "dump/no_circles.rs"]
 mod no_circles;
 
 fn line(mark: &str) -> String {

@@ -14,7 +14,7 @@ use mini_tests::{LIMIT, in_child, multi_thread, on_each_flavour, within};
 use rustix::process::{Resource, Rlimit, Signal, getpid, getrlimit, kill_process, setrlimit};
 use rustix::stdio::dup2_stderr;
 
-use crate::{End, at, hang, hang_in, task, until};
+use super::{End, at, hang, hang_in, task, until};
 
 #[test]
 fn a_future_that_drops_its_waker() {

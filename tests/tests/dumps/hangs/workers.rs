@@ -14,7 +14,7 @@ use mini::task::yield_now;
 use mini::time::sleep;
 use mini_tests::on_each_flavour;
 
-use crate::{End, at, hang, hang_in, task, until};
+use super::{End, at, hang, hang_in, task, until};
 
 /// What a thread does is known on Linux.
 const IN_A_CALL: &str = if cfg!(target_os = "linux") { "which waits in a system call" } else { "" };

@@ -15,13 +15,13 @@ use mini::time::{Duration, sleep};
 use mini_tests::child_support::own_test;
 use mini_tests::{LIMIT, in_child, line_of, multi_thread, on_current_thread, on_each_flavour, until, within};
 
-#[path = "../../runtime/src/recorder/trace/decode.rs"]
+#[path = "../../../runtime/src/recorder/trace/decode.rs"]
 mod decode;
 
 use decode::{Kind, Shown, Trace};
 
 fn place(mark: &str) -> String {
-    format!("tests/tests/trace.rs:{}", line_of(include_str!("trace.rs"), mark)).replace("tests/tests/", "")
+    format!("tests/tests/dumps/trace.rs:{}", line_of(include_str!("trace.rs"), mark)).replace("tests/tests/", "")
 }
 
 fn recorded(builder: &mut Builder) -> Runtime {

@@ -13,7 +13,6 @@ use mini::task::JoinHandle;
 use mini_tests::child_support::{cat, own_test};
 use mini_tests::{LIMIT, in_child, within};
 
-#[path = "warnings/no_circles.rs"]
 mod no_circles;
 
 /// A runtime, and what it warns of.
@@ -103,7 +102,7 @@ fn a_poll_of_a_simulation_that_does_not_return_is_told_with_its_seed() {
     let text = told.to_string();
     assert!(text.starts_with("long poll: task "), "{text}");
     assert!(text.contains(&format!(" \"waits\" spawned at {}:", file!())), "{text}");
-    let thread = "a_poll_of_a_simulation_that_does_not_return_is_told_with_its_seed";
+    let thread = "warnings::a_poll_of_a_simulation_that_does_not_return_is_told_with_its_seed";
     assert!(
         text.ends_with(&format!("; until it returns, the simulation of seed 7 on thread {thread} makes no progress")),
         "{text}"

@@ -9,7 +9,7 @@ use mini::sync::{Notify, broadcast, mpsc, oneshot, watch};
 use mini::task::yield_now;
 use mini_tests::on_each_flavour;
 
-use crate::{End, at, hang, hang_in, has_line, task, until};
+use super::{End, at, hang, hang_in, has_line, task, until};
 
 #[test]
 fn a_sender_that_somebody_has_forgotten() {

@@ -14,13 +14,9 @@ use mini::runtime::{Builder, Dump, Handle, Runtime};
 use mini::task::JoinHandle;
 use mini_tests::LIMIT;
 
-#[path = "hangs/locks.rs"]
 mod locks;
-#[path = "hangs/messages.rs"]
 mod messages;
-#[path = "hangs/waits.rs"]
 mod waits;
-#[path = "hangs/workers.rs"]
 mod workers;
 
 /// Closed when the program may end: `recv().await` and `recv_blocking()` then return.
@@ -87,7 +83,7 @@ fn until(handle: &Handle, lines: &[Line<'_>]) -> Dump {
         let missing = lines.iter().find(|parts| !has_line(&text, parts));
         let Some(missing) = missing else {
             if std::env::var_os("MINI_SHOW_DUMPS").is_some() {
-                println!("{}", text.replace("tests/tests/hangs/", "src/"));
+                println!("{}", text.replace("tests/tests/dumps/hangs/", "src/"));
             }
             return dump;
         };

@@ -11,7 +11,7 @@ use mini::sync::{Barrier, Mutex, OnceCell, RwLock, Semaphore, oneshot};
 use mini::task::{JoinHandle, yield_now};
 use mini_tests::on_each_flavour;
 
-use crate::{End, at, hang, hang_in, task, until};
+use super::{End, at, hang, hang_in, task, until};
 
 #[test]
 fn two_locks_in_both_orders() {
