@@ -6,6 +6,7 @@ use std::panic;
 use std::process::Command;
 
 use mini::sim::Sim;
+use mini_tests::child_support::full_name;
 
 use super::{PROGRAMS, Program, SEEDS, faults, report};
 
@@ -45,7 +46,7 @@ fn first_failing(program: &Program, block: u64, is_fifo: bool) -> Option<u64> {
 /// The faults of that failure: those that are left, and all.
 fn shrunk(program: &Program, seed: u64) -> (u64, u64) {
     let mut alone = Command::new(env::current_exe().unwrap());
-    alone.args(["--exact", "measured::one_failure", "--ignored", "--nocapture"]);
+    alone.args(["--exact", full_name("measured::one_failure"), "--ignored", "--nocapture"]);
     let output = alone.env(PROGRAM, program.name).env("MINI_SEED", seed.to_string()).output().unwrap();
     let text = String::from_utf8(output.stderr).unwrap();
     assert!(text.contains(program.says), "seed {seed} of {}:\n{text}", program.name);

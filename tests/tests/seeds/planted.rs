@@ -5,7 +5,7 @@
 //! to three faults at most. What was measured stands in `RELIABILITY.md`; to take it again:
 //!
 //! ```text
-//! cargo test -p mini-tests --test planted -- --ignored --nocapture table
+//! cargo test -p mini-tests --test seeds -- --ignored --nocapture planted::measured::table
 //! ```
 
 use std::pin::Pin;
@@ -13,17 +13,11 @@ use std::pin::Pin;
 use mini::sim::Seeds;
 use mini_tests::seeds_support::{self, faults};
 
-#[path = "planted/cancellation.rs"]
 mod cancellation;
-#[path = "planted/files.rs"]
 mod files;
-#[path = "planted/measured.rs"]
 mod measured;
-#[path = "planted/network.rs"]
 mod network;
-#[path = "planted/schedule.rs"]
 mod schedule;
-#[path = "planted/time.rs"]
 mod time;
 
 /// The most seeds that a bug may need.

@@ -13,17 +13,18 @@ use mini::sim::{Failure, Seeds, Sim, assert_always, assert_reachable, assert_som
 use mini::sync::{Notify, mpsc};
 use mini::task::{spawn_local, yield_now};
 use mini::time::{Duration, sleep};
+use mini_tests::child_support::full_name;
 use mini_tests::seeds_support::report;
 use mini_tests::{line_of, text_of};
 
-#[path = "../../runtime/src/recorder/trace/decode.rs"]
+#[path = "../../../runtime/src/recorder/trace/decode.rs"]
 mod decode;
 
 use decode::Trace;
 
 /// The line of this file with that mark, as reports show it.
 fn place(mark: &str) -> String {
-    format!("{}:{}", file!(), line_of(include_str!("sim_chaos.rs"), mark))
+    format!("{}:{}", file!(), line_of(include_str!("chaos.rs"), mark))
 }
 
 /// What stands in the report between `from` and the next of `to`.
@@ -36,7 +37,7 @@ fn part<'a>(text: &'a str, from: &str, to: &str) -> &'a str {
 /// How a test of this file that is run by others only ends, in a process of its own.
 fn run_alone(test: &str, environment: &[(&str, &str)]) -> (bool, String) {
     let mut command = Command::new(env::current_exe().unwrap());
-    command.args(["--exact", test, "--ignored", "--test-threads", "1"]);
+    command.args(["--exact", full_name(test), "--ignored", "--test-threads", "1"]);
     for variable in ["MINI_SEED", "MINI_SEEDS", "MINI_SIM_SKIP", "MINI_SIM_COVERAGE", "MINI_SIM_CHECK"] {
         command.env_remove(variable);
     }

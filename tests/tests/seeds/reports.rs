@@ -9,12 +9,13 @@ use mini::sim::{Seeds, Sim, buggify, current};
 use mini::sync::{mpsc, oneshot};
 use mini::task::Builder;
 use mini::time::{Duration, sleep};
+use mini_tests::child_support::full_name;
 use mini_tests::line_of;
 use mini_tests::seeds_support::report;
 
 /// The line of this file with that mark, as reports show it.
 fn place(mark: &str) -> String {
-    format!("{}:{}", file!(), line_of(include_str!("sim_reports.rs"), mark))
+    format!("{}:{}", file!(), line_of(include_str!("reports.rs"), mark))
 }
 
 /// The lines of the last steps.
@@ -200,7 +201,10 @@ async fn differs_each_time() {
 #[test]
 fn two_runs_that_differ_are_told_with_what_lasts() {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "differs_each_time", "--ignored"]).env("MINI_SIM_CHECK", "1").env_remove("MINI_SEED");
+    command
+        .args(["--exact", full_name("differs_each_time"), "--ignored"])
+        .env("MINI_SIM_CHECK", "1")
+        .env_remove("MINI_SEED");
     let output = command.output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     let who = format!("a task of {} on sleeper at ", place("// the client"));
