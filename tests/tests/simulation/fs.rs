@@ -17,7 +17,6 @@ use mini_tests::child_support::own_test;
 use mini_tests::{Counts, in_child, poll_with};
 use rustix::io::Errno;
 
-#[path = "sim_fs/same.rs"]
 mod same;
 
 /// Runs `body` under a seed.
