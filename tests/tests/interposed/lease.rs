@@ -214,7 +214,7 @@ async fn every_change_is_made_once_whatever_happens() {
 
 /// One of 1,000 seeds fails as `says`, and of its faults a quarter are needed at most.
 fn is_found(name: &'static str, mistake: Mistake, says: &str) {
-    let report = report(|| Seeds::new("sim_examples::lease", name, 1000).run(|| run(mistake)));
+    let report = report(|| Seeds::new("interposed::lease", name, 1000).run(|| run(mistake)));
     assert!(report.contains(says), "{report}");
     let (left, all) = faults(&report);
     assert!(left <= all / 4, "{left} faults are left:\n{report}");

@@ -13,8 +13,7 @@ use std::time::{Duration, Instant, SystemTime};
 use mini::sim::{Sim, current};
 use mini::task::{spawn_local, yield_now};
 use mini::time::sleep;
-
-mini::sim::interpose!();
+use mini_tests::child_support::full_name;
 
 /// What a program draws and reads on a thread of its own.
 fn run<T: Send>(seed: u64, program: impl AsyncFnOnce() -> T + Send) -> T {
@@ -55,7 +54,8 @@ async fn walk(steps: u32) {
 /// Runs the test of that name in a process of its own, which checks each seed twice.
 fn checked(name: &str) -> (bool, String) {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    let output = command.args([name, "--exact", "--include-ignored"]).env("MINI_SIM_CHECK", "1").output().unwrap();
+    let output =
+        command.args([full_name(name), "--exact", "--include-ignored"]).env("MINI_SIM_CHECK", "1").output().unwrap();
     (output.status.success(), String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
