@@ -416,11 +416,13 @@ fn a_task_that_holds_its_own_set_ends_with_it_and_with_its_runtime() {
             until(|| shut_down.is_finished() && counts.drops() == 2).await;
 
             let inside = counts.clone();
+            let (begun, has_begun) = oneshot();
             let alone = in_its_own_set(async move |mut set| {
                 let _inside = Token::new(&inside);
+                begun.send(());
                 set.join_next().await;
             });
-            mini::task::idle().await;
+            has_begun.await;
             assert!(!alone.is_finished());
         });
         drop(runtime);
