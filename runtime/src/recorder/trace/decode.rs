@@ -1,4 +1,4 @@
-//! Reads a trace as Perfetto does, for tests: those of the drawing, and those in `tests/tests/trace.rs`.
+//! Reads a trace as Perfetto does, for tests: those of the drawing, and those in `tests/tests/dumps/trace.rs`.
 //!
 //! This file repeats the numbers of the fields, from the same published files (`proto.rs`). So a wrong number in
 //! `proto.rs` is not read here as it was written.
