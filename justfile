@@ -1,8 +1,8 @@
 # The commands of CONTRIBUTING.md, for `just` (https://just.systems). `just --list` shows them.
 
-# All tests, or those of one file in tests/tests: `just test timers`
-test *file:
-    cargo test {{ if file == "" { "" } else { "-p mini-tests --test " + file } }}
+# All tests, or those of one program in tests/tests: `just test timers`
+test *program:
+    cargo test {{ if program == "" { "" } else { "-p mini-tests --test " + program } }}
 
 # The models of the parts with atomics, and of whole runtimes
 models:

@@ -5,8 +5,9 @@
 use std::env;
 use std::fs;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{self, Stdio};
+use std::sync::OnceLock;
 
 use mini::process::Command;
 
@@ -17,10 +18,10 @@ use mini::process::Command;
 ///
 /// # Panics
 ///
-/// If the system does not say where this program is.
+/// As [`full_name`].
 pub fn own_test(test: &str) -> process::Command {
-    let mut command = process::Command::new(env::current_exe().expect("this program"));
-    command.args([test, "--exact", "--nocapture", "--test-threads=1"]);
+    let mut command = process::Command::new(this_program());
+    command.args([full_name(test), "--exact", "--nocapture", "--test-threads=1"]);
     let reset = || {
         for signal in 1..32 {
             // SAFETY: the default action refers to nothing. The system refuses to change SIGKILL and SIGSTOP.
@@ -31,6 +32,29 @@ pub fn own_test(test: &str) -> process::Command {
     // SAFETY: the closure only calls signal(2), which is on the list of signal-safety(7).
     unsafe { command.pre_exec(reset) };
     command
+}
+
+/// The name of the test `test` of this program with the modules that it is in.
+///
+/// # Panics
+///
+/// If not exactly one test of this program has that name, or the system does not say where this program is.
+pub fn full_name(test: &str) -> &'static str {
+    static LIST: OnceLock<String> = OnceLock::new();
+    let list = LIST.get_or_init(|| {
+        let output = process::Command::new(this_program()).arg("--list").output().expect("a list of the tests");
+        String::from_utf8(output.stdout).expect("names of functions")
+    });
+    let in_a_module = format!("::{test}");
+    let mut names = list.lines().filter_map(|line| line.strip_suffix(": test"));
+    let mut is_found = |name: &&str| *name == test || name.ends_with(&in_a_module);
+    let found = names.find(&mut is_found).unwrap_or_else(|| panic!("there is no test called {test}"));
+    assert_eq!(names.find(is_found), None, "there is another test called {test}: {found}");
+    found
+}
+
+fn this_program() -> PathBuf {
+    env::current_exe().expect("this program")
 }
 
 /// A shell that runs `script`.

@@ -13,6 +13,7 @@ use mini::runtime::{Builder, Handle};
 use mini::task::JoinSet;
 use mini::time::{Instant, timeout};
 use mini_examples::resident_memory;
+use mini_tests::child_support::full_name;
 use mini_tests::net_support::open_files;
 use mini_tests::{LIMIT, in_child, until, within};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -523,7 +524,7 @@ const ROOT: &str = "MINI_TEST_HTTP_ROOT";
 
 fn start(test: &str, root: &Path) -> (Process, SocketAddr, BufReader<ChildStdout>) {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args([test, "--exact", "--nocapture"]).env(ROOT, root).stdout(Stdio::piped());
+    command.args([full_name(test), "--exact", "--nocapture"]).env(ROOT, root).stdout(Stdio::piped());
     let mut process = Process(command.spawn().unwrap());
     let mut lines = BufReader::new(process.0.stdout.take().unwrap());
     let mut line = String::new();

@@ -53,7 +53,7 @@ pub fn read_into(file: impl AsFd, buf: &mut impl Unfilled) -> io::Result<usize> 
 
 /// Reads from a socket that may be a blocking one into `buf`, without waiting.
 pub(crate) fn recv_now_into(file: impl AsFd, buf: &mut impl Unfilled) -> io::Result<usize> {
-    // SAFETY: as in `read_into`. Test: tests/tests/stdio.rs `sockets_are_streams_too`.
+    // SAFETY: as in `read_into`. Test: tests/tests/processes/stdio.rs `sockets_are_streams_too`.
     unsafe { fill_by(buf, |room| Ok((socket::recv(file.as_fd(), room, socket::NOW)?, ()))) }.map(|(read, ())| read)
 }
 

@@ -4,8 +4,8 @@
 //! Only here, in the documentation: a program has no such module.
 
 // `links.md` defines the links of all chapters for rustdoc, before each chapter defines them for the forge: the first
-// definition of a label counts. `tests/tests/links.rs` writes it. Without it a failing example is reported with its
-// chapter's file and line.
+// definition of a label counts. `tests/tests/project/links.rs` writes it. Without it a failing example is reported with
+// its chapter's file and line.
 
 #[cfg_attr(not(doctest), doc = include_str!("../guide/links.md"))]
 #[doc = include_str!("../guide/first_program.md")]

@@ -176,7 +176,7 @@ pub(crate) struct Task(NonNull<Header>);
 
 // SAFETY: a `Task` reaches the atomic words, the immutable fields, and the cells only under the rules of the rights
 // table; the future and the output themselves are touched by the thread that the state admits (owned tasks: the holder
-// of the core). Models: state.rs, refcount.rs; test: tests/tests/tasks.rs `foreign_threads_wake_and_drop_wakers`.
+// of the core). Models: state.rs, refcount.rs; test: tests/tests/tasks/tasks.rs `foreign_threads_wake_and_drop_wakers`.
 unsafe impl Send for Task {}
 // SAFETY: as above; every method takes `&self` and follows the same rules.
 unsafe impl Sync for Task {}
@@ -249,7 +249,7 @@ impl Seated for Task {
 impl Task {
     fn header(&self) -> &Header {
         // SAFETY: a `Task` holds a reference count, so the header is alive.
-        // Test: tests/tests/tasks.rs `foreign_threads_wake_and_drop_wakers`.
+        // Test: tests/tests/tasks/tasks.rs `foreign_threads_wake_and_drop_wakers`.
         unsafe { self.0.as_ref() }
     }
 
@@ -289,7 +289,7 @@ impl Task {
         if !vtable.is_labelled {
             return None;
         }
-        // SAFETY: the table is the task's own. Test: tests/tests/named.rs `a_name_is_seen_wherever_the_task_is`.
+        // SAFETY: the table is the task's own. Test: tests/tests/tasks/named.rs `a_name_is_seen_wherever_the_task_is`.
         unsafe { (vtable.name)(self) }
     }
 
@@ -300,7 +300,7 @@ impl Task {
             return 0;
         }
         // SAFETY: a `Task` holds a reference count, so the task is alive, and the table is its own.
-        // Test: tests/tests/dump.rs `a_task_is_lost_when_its_last_waker_goes_and_not_before`.
+        // Test: tests/tests/dumps/dump.rs `a_task_is_lost_when_its_last_waker_goes_and_not_before`.
         unsafe { (vtable.aborts)(self.0, change) }
     }
 
@@ -382,7 +382,7 @@ impl Task {
         let header = self.header();
         let inside = context::enter_output(self);
         // SAFETY: `refs` gave the output to the caller (rights table, row 1).
-        // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
+        // Test: tests/tests/tasks/tasks.rs `every_future_and_output_is_dropped_once`.
         let error = unsafe { (header.vtable.drop_output)(self.0) };
         drop(inside);
         let error = match error {
@@ -403,7 +403,7 @@ impl Task {
     fn release_ended(self) {
         debug_assert!(self.header().refs.is_done());
         // SAFETY: this reference is not used again.
-        // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
+        // Test: tests/tests/tasks/tasks.rs `every_future_and_output_is_dropped_once`.
         unsafe { release(ManuallyDrop::new(self).0) }
     }
 }
@@ -448,7 +448,7 @@ impl Drop for Task {
             header.local.release(&header.refs);
         } else {
             // SAFETY: this reference is not used again.
-            // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
+            // Test: tests/tests/tasks/tasks.rs `every_future_and_output_is_dropped_once`.
             unsafe { release(self.0) }
         }
     }
@@ -462,7 +462,7 @@ impl Drop for Task {
 #[inline]
 unsafe fn release(ptr: NonNull<Header>) {
     // SAFETY: the caller's reference keeps the task alive.
-    // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
+    // Test: tests/tests/tasks/tasks.rs `every_future_and_output_is_dropped_once`.
     let header = unsafe { ptr.as_ref() };
     if header.refs.release() == OnRelease::Free {
         let free = header.vtable.free;

@@ -57,7 +57,7 @@ impl Process {
         INSTALLED.call_once(|| {
             // SAFETY: the handler only adds to an atomic, which it may do in the child of a process with threads; it is
             // a function of this program, and exists as long as the process. Without memory for it a fork is not
-            // noticed. Test: tests/tests/fork.rs `the_parents_runtime_refuses_to_serve_in_a_child`.
+            // noticed. Test: tests/tests/processes/fork.rs `the_parents_runtime_refuses_to_serve_in_a_child`.
             unsafe { pthread_atfork(None, None, Some(count)) };
         });
         Process(FORKS.load(Relaxed))

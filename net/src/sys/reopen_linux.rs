@@ -29,7 +29,7 @@ pub(crate) fn reopen_terminal(fd: BorrowedFd<'_>, interest: Interest) -> io::Res
 fn device(terminal: BorrowedFd<'_>) -> io::Result<u32> {
     let (what, mut device) = (libc::_IOR::<u32>(b'T'.into(), 0x32), 0_u32); // TIOCGDEV
     // SAFETY: `device` is the `unsigned int` that this call writes, and outlives the call, which keeps no pointer.
-    // Test: tests/tests/stdio/terminal.rs `a_terminal_gives_lines_and_stays_as_it_is`.
+    // Test: tests/tests/processes/stdio/terminal.rs `a_terminal_gives_lines_and_stays_as_it_is`.
     let done = unsafe { libc::ioctl(terminal.as_raw_fd(), what, &raw mut device) };
     if done == 0 { Ok(device) } else { Err(io::Error::last_os_error()) }
 }

@@ -17,7 +17,7 @@ use libc::c_int;
 pub(crate) fn splice(from: BorrowedFd<'_>, to: BorrowedFd<'_>, len: usize) -> io::Result<usize> {
     let (from, to, flags) = (from.as_raw_fd(), to.as_raw_fd(), libc::SPLICE_F_MOVE | libc::SPLICE_F_NONBLOCK);
     // SAFETY: both fds are open, as the borrows prove; the two null pointers are "no offset", as pipes and sockets have
-    // none. Test: tests/tests/copy.rs `sockets_carry_much_both_ways`.
+    // none. Test: tests/tests/io/copy.rs `sockets_carry_much_both_ways`.
     let moved = unsafe { libc::splice(from, ptr::null_mut(), to, ptr::null_mut(), len, flags) };
     usize::try_from(moved).map_err(|_| io::Error::last_os_error())
 }

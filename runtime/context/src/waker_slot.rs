@@ -90,7 +90,7 @@ impl SeenWaker {
     #[inline]
     pub unsafe fn into_waker(self) -> Waker {
         // SAFETY: the caller's promise: it is the table of the waker that `put` forgot, which is `'static`.
-        // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`; model: task/refcount/models.rs
+        // Test: tests/tests/tasks/tasks.rs `every_future_and_output_is_dropped_once`; model: task/refcount/models.rs
         // `the_output_has_one_owner_and_a_waiter_is_not_forgotten`.
         let vtable = unsafe { &*self.vtable };
         // SAFETY: both words are those of that one waker, whose reference this takes over. Test: as above.

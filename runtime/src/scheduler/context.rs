@@ -180,7 +180,7 @@ impl SetAside {
     pub(crate) fn core(&self) -> &Core {
         // SAFETY: the core was held when `self` was made, so the guard of `enter_held` further out on this stack keeps
         // it alive.
-        // Test: tests/tests/block_in_place.rs `it_runs_on_the_callers_thread`.
+        // Test: tests/tests/scheduling/block_in_place.rs `it_runs_on_the_callers_thread`.
         unsafe { &*self.held }
     }
 }
@@ -232,7 +232,7 @@ impl Drop for ExternalGuard {
 pub(crate) fn with_host<T>(f: impl FnOnce(&Shared) -> T) -> Option<T> {
     TLS.with(|tls| {
         // SAFETY: null, or set by `enter_external` from a reference that outlives the guard, which resets the cell.
-        // Test: tests/tests/block_in_place.rs
+        // Test: tests/tests/scheduling/block_in_place.rs
         // `in_block_on_of_a_current_thread_runtime_it_panics_whoever_runs_the_tasks`.
         unsafe { tls.external_of.get().as_ref() }.map(f)
     })
@@ -298,7 +298,7 @@ pub(crate) fn current_name() -> Option<Arc<str>> {
 fn with_ended<T>(f: impl FnOnce(&Task) -> T) -> Option<T> {
     TLS.with(|tls| {
         // SAFETY: null, or set by `enter_output` from a reference that outlives the guard, which resets the cell.
-        // Test: tests/tests/tasks.rs `an_output_is_dropped_by_its_own_task`.
+        // Test: tests/tests/tasks/tasks.rs `an_output_is_dropped_by_its_own_task`.
         unsafe { tls.ended.get().as_ref() }.map(f)
     })
 }
@@ -307,7 +307,7 @@ fn with_ended<T>(f: impl FnOnce(&Task) -> T) -> Option<T> {
 pub(crate) fn with_task<T>(f: impl FnOnce(&Running) -> T) -> Option<T> {
     TLS.with(|tls| {
         // SAFETY: null, or set by `enter_task` from a reference that outlives the guard, which resets the cell.
-        // Test: tests/tests/tasks.rs `ids_are_those_of_the_running_task`.
+        // Test: tests/tests/tasks/tasks.rs `ids_are_those_of_the_running_task`.
         unsafe { tls.task.get().as_ref() }.map(f)
     })
 }
@@ -333,7 +333,7 @@ pub(crate) fn with_shared<T>(f: impl FnOnce(&Arc<Shared>) -> T) -> Option<T> {
     }
     // SAFETY: the pointer came from `Arc::as_ptr`, and as long as it is set, the list or a guard holds the `Arc`.
     // The count is not touched: `ManuallyDrop` gives back what this borrows.
-    // Test: tests/tests/runtimes.rs `a_guard_restores_the_runtime_it_replaced`.
+    // Test: tests/tests/runtimes/runtimes.rs `a_guard_restores_the_runtime_it_replaced`.
     let shared = std::mem::ManuallyDrop::new(unsafe { Arc::from_raw(shared) });
     Some(f(&shared))
 }
@@ -369,7 +369,7 @@ pub(crate) fn held() -> *const Core {
 /// Calls `f` with the core this thread holds.
 pub(crate) fn with_held<T>(f: impl FnOnce(&Core) -> T) -> Option<T> {
     // SAFETY: null, or set by `enter_held` from a core whose `Shared` the guard keeps alive; such guards are nested.
-    // Test: tests/tests/runtimes.rs `a_guard_restores_the_runtime_it_replaced`.
+    // Test: tests/tests/runtimes/runtimes.rs `a_guard_restores_the_runtime_it_replaced`.
     unsafe { held().as_ref() }.map(f)
 }
 
@@ -378,7 +378,7 @@ pub(crate) fn with_held<T>(f: impl FnOnce(&Core) -> T) -> Option<T> {
 pub(crate) fn held_of(shared: &Shared) -> Option<&Core> {
     // SAFETY: null, or set by `enter_held` from a core whose `Shared` the guard keeps alive; such guards are nested.
     // One that belongs to `shared` is a part of it, so it lives as long as the reference to `shared`.
-    // Test: tests/tests/runtimes.rs `a_guard_restores_the_runtime_it_replaced`.
+    // Test: tests/tests/runtimes/runtimes.rs `a_guard_restores_the_runtime_it_replaced`.
     unsafe { held().as_ref() }.filter(|core| core.belongs_to(shared))
 }
 

@@ -127,7 +127,7 @@ impl RunState {
 // SAFETY: `local` is reached through `Core::local` only, by the thread that holds the core, as is the cell in
 // `core_refs` (schedule.rs), and `owned_tasks` through the method of that name, or before the core is shared, but for
 // visits, which are any thread's; `shared` is a plain address. Everything else is `Sync` by itself.
-// Test: tests/tests/runtimes.rs `two_threads_take_turns_in_block_on`.
+// Test: tests/tests/runtimes/runtimes.rs `two_threads_take_turns_in_block_on`.
 unsafe impl Send for Core {}
 // SAFETY: as above.
 unsafe impl Sync for Core {}
@@ -301,7 +301,7 @@ impl Core {
     fn local<T>(&self, f: impl FnOnce(&mut Local) -> T) -> T {
         debug_assert!(self.is_held(), "only the thread that holds a core touches its local part");
         // SAFETY: callers hold the core, one thread at a time does (ownership.rs), and `f` does not re-enter.
-        // Test: tests/tests/runtimes.rs `two_threads_take_turns_in_block_on`.
+        // Test: tests/tests/runtimes/runtimes.rs `two_threads_take_turns_in_block_on`.
         f(unsafe { &mut *self.local.get() })
     }
 
@@ -557,7 +557,7 @@ impl Core {
 
     pub(crate) fn shared(&self) -> &Shared {
         // SAFETY: a core is a part of its shared, so as long as it can be called the scheduler is alive.
-        // Test: tests/tests/runtimes.rs `a_waker_may_outlive_its_runtime`.
+        // Test: tests/tests/runtimes/runtimes.rs `a_waker_may_outlive_its_runtime`.
         unsafe { &*self.shared }
     }
 }

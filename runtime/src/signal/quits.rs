@@ -51,7 +51,7 @@ impl Quits {
         let desk = Arc::new(Desk { is_open: AtomicBool::new(false), writer, listening });
         let theirs = desk.clone();
         // SAFETY: the closure does what a handler may, as the module doc shows, and does not panic.
-        // Test: tests/tests/dump.rs `sigquit_prints_every_runtime_and_the_program_goes_on`.
+        // Test: tests/tests/dumps/dump.rs `sigquit_prints_every_runtime_and_the_program_goes_on`.
         unsafe { signal_hook_registry::register(SIGQUIT, move || theirs.request()) }?;
         Ok(Self { reader, desk })
     }

@@ -153,7 +153,7 @@ pub(super) fn note_request() {
 
 fn is_default(signal: c_int) -> bool {
     let mut action = MaybeUninit::<libc::sigaction>::uninit();
-    // SAFETY: asks for the action, for which there is room. Test: tests/tests/fork.rs.
+    // SAFETY: asks for the action, for which there is room. Test: tests/tests/processes/fork.rs.
     if unsafe { libc::sigaction(signal, ptr::null(), action.as_mut_ptr()) } != 0 {
         return false;
     }

@@ -226,21 +226,21 @@ macro_rules! __interpose {
             #[unsafe(no_mangle)]
             unsafe extern "C" fn getrandom(buf: *mut Void, length: usize, flags: Flags) -> isize {
                 // SAFETY: whoever calls the C library's `getrandom` promises the same of these arguments. Test:
-                // tests/tests/sim_interpose.rs `the_c_librarys_functions_say_what_the_seed_says`.
+                // tests/tests/interposed/interpose.rs `the_c_librarys_functions_say_what_the_seed_says`.
                 unsafe { interposed::getrandom(buf, length, flags) }
             }
 
             #[unsafe(no_mangle)]
             unsafe extern "C" fn getentropy(buf: *mut Void, length: usize) -> Int {
                 // SAFETY: whoever calls the C library's `getentropy` promises the same of these arguments. Test:
-                // tests/tests/sim_interpose.rs `the_c_librarys_functions_say_what_the_seed_says`.
+                // tests/tests/interposed/interpose.rs `the_c_librarys_functions_say_what_the_seed_says`.
                 unsafe { interposed::getentropy(buf, length) }
             }
 
             #[unsafe(no_mangle)]
             unsafe extern "C" fn clock_gettime(clock: Clock, time: *mut Time) -> Int {
                 // SAFETY: whoever calls the C library's `clock_gettime` promises the same of these arguments. Test:
-                // tests/tests/sim_interpose.rs `the_c_librarys_functions_say_what_the_seed_says`.
+                // tests/tests/interposed/interpose.rs `the_c_librarys_functions_say_what_the_seed_says`.
                 unsafe { interposed::clock_gettime(clock, time) }
             }
         };

@@ -42,7 +42,7 @@ pub unsafe extern "C" fn getrandom(buf: *mut c_void, length: usize, flags: c_uin
     if unsafe { fill_from_seed(buf, length) } {
         return length as isize;
     }
-    // SAFETY: as the caller has promised; the kernel checks the flags. Test: tests/tests/sim_interpose.rs
+    // SAFETY: as the caller has promised; the kernel checks the flags. Test: tests/tests/interposed/interpose.rs
     // `outside_of_a_simulation_all_is_the_systems`.
     unsafe { libc::syscall(libc::SYS_getrandom, buf, length, flags) as isize }
 }
@@ -64,7 +64,7 @@ pub unsafe extern "C" fn getentropy(buf: *mut c_void, length: usize) -> c_int {
     }
     // SAFETY: takes nothing, and gives a pointer that is valid on this thread.
     let errno = unsafe { libc::__errno_location() };
-    // SAFETY: as above, and nobody else has a reference. Test: tests/tests/sim_interpose.rs
+    // SAFETY: as above, and nobody else has a reference. Test: tests/tests/interposed/interpose.rs
     // `the_c_librarys_functions_say_what_the_seed_says`.
     unsafe { errno.write(libc::EIO) };
     -1
@@ -88,7 +88,7 @@ pub unsafe extern "C" fn clock_gettime(clock: clockid_t, time: *mut timespec) ->
         return unsafe { system()(clock, time) };
     };
     let now = timespec { tv_sec: now.as_secs() as _, tv_nsec: now.subsec_nanos().into() };
-    // SAFETY: as the caller has promised. Test: tests/tests/sim_interpose.rs `clocks_follow_virtual_time`.
+    // SAFETY: as the caller has promised. Test: tests/tests/interposed/interpose.rs `clocks_follow_virtual_time`.
     unsafe { time.write(now) };
     0
 }
@@ -123,7 +123,7 @@ unsafe fn fill_from_seed(buf: *mut c_void, length: usize) -> bool {
         return false; // then `buf` may be anything
     }
     // SAFETY: valid for writes, as the caller has promised, and not read, so it need not be initialised; nobody else
-    // has it while the caller's call lasts. Test: tests/tests/sim_interpose.rs
+    // has it while the caller's call lasts. Test: tests/tests/interposed/interpose.rs
     // `the_c_librarys_functions_say_what_the_seed_says`.
     fill(unsafe { slice::from_raw_parts_mut(buf.cast::<MaybeUninit<u8>>(), length) })
 }

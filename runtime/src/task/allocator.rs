@@ -40,7 +40,7 @@ pub(crate) fn allocate<T>() -> NonNull<T> {
         layout_for(Layout::new::<T>())
     };
     // SAFETY: the layout is not of size zero.
-    // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
+    // Test: tests/tests/tasks/tasks.rs `every_future_and_output_is_dropped_once`.
     let block = unsafe { alloc(layout) };
     NonNull::new(block.cast()).unwrap_or_else(|| handle_alloc_error(layout))
 }
@@ -53,12 +53,12 @@ pub(crate) fn allocate<T>() -> NonNull<T> {
 pub(crate) unsafe fn free<T>(block: NonNull<T>, schedule: Schedule) {
     let Some(class) = (const { class_of(Layout::new::<T>()) }) else {
         // SAFETY: the caller's promise.
-        // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
+        // Test: tests/tests/tasks/tasks.rs `every_future_and_output_is_dropped_once`.
         return unsafe { free_untied(block) };
     };
     if schedule.is_held() {
         // SAFETY: the caller's promise.
-        // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
+        // Test: tests/tests/tasks/tasks.rs `every_future_and_output_is_dropped_once`.
         schedule.with_blocks(|blocks, _| unsafe { blocks.put_or_free(block.cast(), class) });
         // SAFETY: this thread holds the core.
         // Test: as above.
@@ -82,7 +82,7 @@ pub(crate) unsafe fn free<T>(block: NonNull<T>, schedule: Schedule) {
 pub(crate) unsafe fn free_untied<T>(block: NonNull<T>) {
     let kept = const { class_of(Layout::new::<T>()) }.and_then(|class| {
         // SAFETY: the caller's promise.
-        // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
+        // Test: tests/tests/tasks/tasks.rs `every_future_and_output_is_dropped_once`.
         let keep = |blocks: &mut TaskCache, _: &RemoteFrees| unsafe { blocks.put_or_free(block.cast(), class) };
         context::with_held(|core| core.with_blocks(keep))
     });

@@ -54,7 +54,7 @@ impl TaskCache {
     pub(super) fn take(&mut self, class: usize) -> Option<NonNull<u8>> {
         let first = self.lists[class]?;
         // SAFETY: what is listed was written by `put`, and belongs to nobody else.
-        // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
+        // Test: tests/tests/tasks/tasks.rs `every_future_and_output_is_dropped_once`.
         self.lists[class] = unsafe { first.as_ref() }.next;
         self.room += size_of_class(class);
         Some(first.cast())
@@ -70,7 +70,7 @@ impl TaskCache {
         self.room = room;
         let free: NonNull<Free> = block.cast();
         // SAFETY: the caller's promise; a block has 24 bytes at least, and their alignment.
-        // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
+        // Test: tests/tests/tasks/tasks.rs `every_future_and_output_is_dropped_once`.
         unsafe { free.write(Free { next: self.lists[class], class }) };
         self.lists[class] = Some(free);
         true
@@ -83,7 +83,7 @@ impl TaskCache {
     /// As there.
     pub(super) unsafe fn put_or_free(&mut self, block: NonNull<u8>, class: usize) {
         // SAFETY: the caller's promise.
-        // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
+        // Test: tests/tests/tasks/tasks.rs `every_future_and_output_is_dropped_once`.
         if !unsafe { self.put(block, class) } {
             // SAFETY: the caller's promise; every block of a class was allocated with its layout (`allocate`).
             // Test: as above.
@@ -167,7 +167,7 @@ impl Drop for TaskCache {
         for class in 0..self.lists.len() {
             while let Some(block) = self.take(class) {
                 // SAFETY: every block of a class was allocated with its layout (`allocate`).
-                // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
+                // Test: tests/tests/tasks/tasks.rs `every_future_and_output_is_dropped_once`.
                 unsafe { dealloc(block.as_ptr(), layout_of_class(class)) };
             }
         }

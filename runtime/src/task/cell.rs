@@ -81,7 +81,7 @@ pub(super) fn allocate<F: Future, L: Label>(header: Header, future: F, label: L)
     let cell = allocator::allocate::<Cell<F, L>>();
     let content = UnsafeCell::new(Content { future: ManuallyDrop::new(future) });
     // SAFETY: just allocated for this.
-    // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
+    // Test: tests/tests/tasks/tasks.rs `every_future_and_output_is_dropped_once`.
     unsafe { cell.write(Cell { header, content, label }) };
     cell.cast()
 }
@@ -93,7 +93,7 @@ pub(super) fn allocate<F: Future, L: Label>(header: Header, future: F, label: L)
 /// `ptr` came from `allocate::<F, L>`, and the task is alive for `'a`.
 unsafe fn cell<'a, F: Future, L: Label>(ptr: NonNull<Header>) -> &'a Cell<F, L> {
     // SAFETY: the header is the first field of a live `Cell<F, L>`; what changes in that is in cells and atomics.
-    // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
+    // Test: tests/tests/tasks/tasks.rs `every_future_and_output_is_dropped_once`.
     unsafe { ptr.cast().as_ref() }
 }
 
@@ -126,7 +126,7 @@ impl<F: Future, L: Label> Cell<F, L> {
     unsafe fn replace_future(&self, result: Result<F::Output, JoinError>) {
         let dropped = catch_unwind(AssertUnwindSafe(|| {
             // SAFETY: the stage is a future, which nobody looks at afterwards: it is overwritten below.
-            // Test: tests/tests/panics.rs `a_panicking_destructor_reaches_the_join_handle`.
+            // Test: tests/tests/tasks/panics.rs `a_panicking_destructor_reaches_the_join_handle`.
             unsafe { ptr::drop_in_place(self.future()) }
         }));
         let result = match dropped {
@@ -149,7 +149,7 @@ impl<F: Future, L: Label> Cell<F, L> {
     /// As [`poll`]; the stage is a future.
     unsafe fn put_output(&self, result: Result<F::Output, JoinError>) {
         // SAFETY: the stage is the caller's, and what stood there is gone.
-        // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
+        // Test: tests/tests/tasks/tasks.rs `every_future_and_output_is_dropped_once`.
         unsafe { self.output().write(result) };
         self.header.stage.set_stage(Stage::Output);
     }
@@ -162,7 +162,7 @@ impl<F: Future, L: Label> Cell<F, L> {
     unsafe fn take(&self) -> Result<F::Output, JoinError> {
         self.header.stage.set_stage(Stage::Empty);
         // SAFETY: the stage is the caller's, was an output, and is empty from now on.
-        // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
+        // Test: tests/tests/tasks/tasks.rs `every_future_and_output_is_dropped_once`.
         unsafe { self.output().read() }
     }
 }
@@ -173,7 +173,7 @@ impl<F: Future, L: Label> Cell<F, L> {
 unsafe fn name<F: Future + 'static, L: Label>(task: &Task) -> Option<&Arc<str>> {
     // SAFETY: the caller's promise, and the task is alive as long as a reference to it is lent; the label is written
     // once, before all this.
-    // Test: tests/tests/named.rs `a_name_is_seen_wherever_the_task_is`.
+    // Test: tests/tests/tasks/named.rs `a_name_is_seen_wherever_the_task_is`.
     unsafe { cell::<F, L>(task.0) }.label.name()
 }
 
@@ -182,7 +182,7 @@ unsafe fn name<F: Future + 'static, L: Label>(task: &Task) -> Option<&Arc<str>> 
 /// `ptr` came from `allocate::<F, L>`, and the task is alive.
 unsafe fn aborts<F: Future, L: Label>(ptr: NonNull<Header>, change: i32) -> i32 {
     // SAFETY: the caller's promise; what changes in the label is an atomic.
-    // Test: tests/tests/dump.rs `a_task_is_lost_when_its_last_waker_goes_and_not_before`.
+    // Test: tests/tests/dumps/dump.rs `a_task_is_lost_when_its_last_waker_goes_and_not_before`.
     unsafe { cell::<F, L>(ptr) }.label.aborts(change)
 }
 
@@ -191,7 +191,7 @@ unsafe fn aborts<F: Future, L: Label>(ptr: NonNull<Header>, change: i32) -> i32 
 /// `ptr` came from `allocate::<F, L>`, the task is alive, and the caller has the right to its stage.
 unsafe fn poll<F: Future, L: Label>(ptr: NonNull<Header>, cx: &mut Context<'_>) -> Poll<()> {
     // SAFETY: the caller's promise: the task is alive.
-    // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
+    // Test: tests/tests/tasks/tasks.rs `every_future_and_output_is_dropped_once`.
     let cell = unsafe { cell::<F, L>(ptr) };
     assert!(cell.is(Stage::Future), "a task that is done was polled");
     cell.header.stage.count_poll();
@@ -214,7 +214,7 @@ unsafe fn poll<F: Future, L: Label>(ptr: NonNull<Header>, cx: &mut Context<'_>) 
         Err(payload) => {
             let error = JoinError::panicked(cell.source(), payload);
             // SAFETY: the stage is the caller's, and the guard has dropped the future.
-            // Test: tests/tests/panics.rs `a_future_that_panics_is_dropped_while_its_panic_unwinds`.
+            // Test: tests/tests/tasks/panics.rs `a_future_that_panics_is_dropped_while_its_panic_unwinds`.
             unsafe { cell.put_output(Err(error)) };
         }
     }
@@ -231,7 +231,7 @@ impl<F> Drop for DropOnUnwind<F> {
         contain(|| {
             // SAFETY: the poll above has ended by its panic, and nobody looks at the future again: the output is put
             // there.
-            // Test: tests/tests/panics.rs `a_future_that_panics_is_dropped_while_its_panic_unwinds`.
+            // Test: tests/tests/tasks/panics.rs `a_future_that_panics_is_dropped_while_its_panic_unwinds`.
             unsafe { ptr::drop_in_place(self.0) }
         });
     }
@@ -242,7 +242,7 @@ impl<F> Drop for DropOnUnwind<F> {
 /// As [`poll`]; the stage is a future.
 unsafe fn cancel<F: Future, L: Label>(ptr: NonNull<Header>) {
     // SAFETY: the caller's promise: the task is alive.
-    // Test: tests/tests/cancel.rs `abort_drops_an_idle_task_without_a_poll`.
+    // Test: tests/tests/tasks/cancel.rs `abort_drops_an_idle_task_without_a_poll`.
     let cell = unsafe { cell::<F, L>(ptr) };
     let error = JoinError::cancelled(cell.source());
     // SAFETY: the caller's promise.
@@ -255,11 +255,11 @@ unsafe fn cancel<F: Future, L: Label>(ptr: NonNull<Header>) {
 /// As [`poll`]; `out` points to an `Option<Result<F::Output, JoinError>>`, which is `None`.
 unsafe fn take_output<F: Future, L: Label>(ptr: NonNull<Header>, out: *mut ()) {
     // SAFETY: the caller's promise: the task is alive.
-    // Test: tests/tests/local.rs `tasks_that_may_not_leave_their_thread_are_leaked_and_it_is_said`.
+    // Test: tests/tests/tasks/local.rs `tasks_that_may_not_leave_their_thread_are_leaked_and_it_is_said`.
     let cell = unsafe { cell::<F, L>(ptr) };
     let output = if cell.is(Stage::Output) {
         // SAFETY: the caller's promise, and the stage is an output.
-        // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
+        // Test: tests/tests/tasks/tasks.rs `every_future_and_output_is_dropped_once`.
         unsafe { cell.take() }
     } else if cell.is(Stage::Future) {
         // The future of an abandoned task must stay where it is.
@@ -268,7 +268,7 @@ unsafe fn take_output<F: Future, L: Label>(ptr: NonNull<Header>, out: *mut ()) {
         return;
     };
     // SAFETY: the caller's promise about `out`; a `None` has nothing to drop.
-    // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
+    // Test: tests/tests/tasks/tasks.rs `every_future_and_output_is_dropped_once`.
     unsafe { out.cast::<Option<Result<F::Output, JoinError>>>().write(Some(output)) };
 }
 
@@ -277,7 +277,7 @@ unsafe fn take_output<F: Future, L: Label>(ptr: NonNull<Header>, out: *mut ()) {
 /// As [`poll`].
 unsafe fn drop_output<F: Future<Output: 'static>, L: Label>(ptr: NonNull<Header>) -> Option<Unseen> {
     // SAFETY: the caller's promise: the task is alive.
-    // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
+    // Test: tests/tests/tasks/tasks.rs `every_future_and_output_is_dropped_once`.
     let cell = unsafe { cell::<F, L>(ptr) };
     // An abandoned task has no output, and its future must stay where it is.
     if !cell.is(Stage::Output) {
@@ -307,24 +307,24 @@ unsafe fn drop_output<F: Future<Output: 'static>, L: Label>(ptr: NonNull<Header>
 unsafe fn free<F: Future, L: Label>(ptr: NonNull<Header>) {
     let cell = ptr.cast::<Cell<F, L>>();
     // SAFETY: a pointer into a live `Cell<F, L>`; no reference is made.
-    // Test: tests/tests/named.rs `a_name_is_dropped_with_its_task`.
+    // Test: tests/tests/tasks/named.rs `a_name_is_dropped_with_its_task`.
     let label = unsafe { &raw mut (*cell.as_ptr()).label };
     // SAFETY: written by `allocate`, dropped here alone, and not looked at afterwards.
     // Test: as above.
     unsafe { ptr::drop_in_place(label) };
     // SAFETY: the caller's promise: the header is still there.
-    // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
+    // Test: tests/tests/tasks/tasks.rs `every_future_and_output_is_dropped_once`.
     let header = unsafe { ptr.as_ref() };
     if header.stage.is(Stage::Future) {
         // SAFETY: the caller's promise.
-        // Test: tests/tests/local.rs `tasks_that_may_not_leave_their_thread_are_leaked_and_it_is_said`.
+        // Test: tests/tests/tasks/local.rs `tasks_that_may_not_leave_their_thread_are_leaked_and_it_is_said`.
         return unsafe { free_around_future(ptr) };
     }
     // The handle, or in its place the runner, has taken the output (refcount.rs).
     debug_assert!(header.stage.is(Stage::Empty), "an output is lost");
     // The waiter was taken by the runner, which woke it, or by the handle.
     // SAFETY: the field is not used again, as the memory is given back.
-    // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
+    // Test: tests/tests/tasks/tasks.rs `every_future_and_output_is_dropped_once`.
     let home = unsafe { ptr::read(&header.schedule) };
     // SAFETY: the block came from `allocate`, and everything in it that has a destructor has been moved out or dropped.
     // Test: as above.
@@ -339,7 +339,7 @@ unsafe fn free<F: Future, L: Label>(ptr: NonNull<Header>) {
 #[cold]
 unsafe fn free_around_future(ptr: NonNull<Header>) {
     // SAFETY: nobody else refers to the task any more.
-    // Test: tests/tests/local.rs `tasks_that_may_not_leave_their_thread_are_leaked_and_it_is_said`.
+    // Test: tests/tests/tasks/local.rs `tasks_that_may_not_leave_their_thread_are_leaked_and_it_is_said`.
     let header = unsafe { &mut *ptr.as_ptr() };
     // SAFETY: the field is not used again, since the allocation is leaked.
     // Test: as above.

@@ -206,7 +206,7 @@ impl<T> JoinHandle<T> {
         let mut output: Option<Result<T, JoinError>> = None;
         // SAFETY: `refs` said DONE, so the output is the handle's; `T` is the task's output type since `new`, and
         // `output` is `None`.
-        // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
+        // Test: tests/tests/tasks/tasks.rs `every_future_and_output_is_dropped_once`.
         unsafe { (task.header().vtable.take_output)(task.0, (&raw mut output).cast()) };
         self.is_spent = true;
         Poll::Ready(output.expect("a task that is done has an output"))
@@ -296,7 +296,7 @@ impl<T> Drop for JoinHandle<T> {
             return self.leave();
         }
         // SAFETY: not used again.
-        // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
+        // Test: tests/tests/tasks/tasks.rs `every_future_and_output_is_dropped_once`.
         unsafe { ManuallyDrop::take(&mut self.task) }.release_ended();
     }
 }
@@ -315,7 +315,7 @@ impl<T> JoinHandle<T> {
         }
         self.task.drop_output();
         // SAFETY: the handle is being dropped, which does nothing more.
-        // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
+        // Test: tests/tests/tasks/tasks.rs `every_future_and_output_is_dropped_once`.
         unsafe { ManuallyDrop::take(&mut self.task) }.release_ended();
         drop(waiter);
     }

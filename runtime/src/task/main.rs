@@ -40,7 +40,7 @@ impl Future for Main {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         // SAFETY: `run_main` does not return before the task has ended or is cancelled, and then it is not polled. The
         // task is polled on this thread alone, which does not use the future otherwise until then.
-        // Test: tests/tests/runtimes.rs `a_waker_of_block_on_outlives_it`.
+        // Test: tests/tests/runtimes/runtimes.rs `a_waker_of_block_on_outlives_it`.
         let future = unsafe { self.future.as_mut() };
         // SAFETY: as above.
         // Test: as above.
@@ -62,7 +62,7 @@ pub(crate) fn run_main<R>(
 ) -> R {
     let is_done = Cell::new(false);
     // SAFETY: the lifetime is that of the frame of the caller; see `Main::poll`.
-    // Test: tests/tests/runtimes.rs `a_waker_of_block_on_outlives_it`.
+    // Test: tests/tests/runtimes/runtimes.rs `a_waker_of_block_on_outlives_it`.
     let future = unsafe { std::mem::transmute::<&mut MainFuture<'_>, &mut MainFuture<'static>>(future) };
     let main = Main { future: NonNull::from(future), is_done: NonNull::from(&is_done) };
     let (task, handle) = create(main, core.schedule(), State::owned(), id, location);

@@ -95,7 +95,7 @@ pub(crate) struct OwnedTasks<T: Seated> {
 }
 
 // SAFETY: a list may change its owner: what it has are references, which may if `T` may.
-// Test: tests/tests/runtimes.rs `two_threads_take_turns_in_block_on`.
+// Test: tests/tests/runtimes/runtimes.rs `two_threads_take_turns_in_block_on`.
 unsafe impl<T: Seated + Send> Send for OwnedTasks<T> {}
 
 impl<T: Seated> Default for OwnedTasks<T> {

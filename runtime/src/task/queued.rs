@@ -109,7 +109,7 @@ impl Queued {
 
     fn header(&self) -> &Header {
         // SAFETY: an entry exists only while the runtime's reference does (`state.rs`: a queued task is not done).
-        // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
+        // Test: tests/tests/tasks/tasks.rs `every_future_and_output_is_dropped_once`.
         unsafe { self.0.as_ref() }
     }
 
@@ -150,11 +150,11 @@ impl Queued {
     #[inline(always)]
     fn poll(self, again_after: u32, lap: impl FnOnce() -> Option<u64>) -> (Ran, Option<u64>) {
         // SAFETY: the entry, and with it the runtime's reference, goes nowhere before the poll is over.
-        // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
+        // Test: tests/tests/tasks/tasks.rs `every_future_and_output_is_dropped_once`.
         let header = unsafe { self.0.as_ref() };
         // Borrowed from the runtime's reference: polling counts nothing.
         // SAFETY: `waker_vtable` fits a pointer to a header, which lives as long as the poll.
-        // Test: tests/tests/tasks.rs `foreign_threads_wake_and_drop_wakers`.
+        // Test: tests/tests/tasks/tasks.rs `foreign_threads_wake_and_drop_wakers`.
         let waker = ManuallyDrop::new(unsafe { Waker::from_raw(raw_waker(self.0)) });
         let running = Running::new(self);
         let inside = context::enter_task(&running);
@@ -163,7 +163,7 @@ impl Queued {
             pick.begin_poll();
         }
         // SAFETY: `start` was called, so the stage is ours (rights table, row 1).
-        // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
+        // Test: tests/tests/tasks/tasks.rs `every_future_and_output_is_dropped_once`.
         let poll = unsafe { (header.vtable.poll)(running.task.0, &mut Context::from_waker(&waker)) };
         mini_context::end_poll();
         drop(inside);
@@ -228,7 +228,7 @@ impl Queued {
         let inside = (context::leave_output(), context::enter_task(&running), dropping);
         let task = &running.task;
         // SAFETY: the task is started and not finished, so the stage is ours (rights table, row 1).
-        // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
+        // Test: tests/tests/tasks/tasks.rs `every_future_and_output_is_dropped_once`.
         unsafe { (task.header().vtable.cancel)(task.0) };
         drop(inside);
         running.task.complete();

@@ -83,7 +83,7 @@ impl Schedule {
     pub(crate) fn arc(&self) -> Arc<Shared> {
         count_shared(self);
         // SAFETY: takes over the count that has just been added; the address came from `Arc::new_cyclic`.
-        // Test: tests/tests/runtimes.rs `a_waker_may_outlive_its_runtime`.
+        // Test: tests/tests/runtimes/runtimes.rs `a_waker_may_outlive_its_runtime`.
         unsafe { Arc::from_raw(self.shared_address()) }
     }
 
@@ -104,7 +104,7 @@ impl Deref for Schedule {
     #[inline]
     fn deref(&self) -> &Core {
         // SAFETY: the references to the core, of which this is one, keep the scheduler and the core in it alive.
-        // Test: tests/tests/runtimes.rs `a_waker_may_outlive_its_runtime`.
+        // Test: tests/tests/runtimes/runtimes.rs `a_waker_may_outlive_its_runtime`.
         unsafe { self.0.as_ref() }
     }
 }
@@ -138,14 +138,14 @@ pub(crate) fn leave(core: &Core) {
 /// Takes the count of `Shared` that the references to a core have together.
 fn count_shared(core: &Core) {
     // SAFETY: the address came from `Arc::new_cyclic`, and `core` is a part of that `Shared`, so it is alive.
-    // Test: tests/tests/runtimes.rs `a_waker_may_outlive_its_runtime`.
+    // Test: tests/tests/runtimes/runtimes.rs `a_waker_may_outlive_its_runtime`.
     unsafe { Arc::increment_strong_count(core.shared_address()) };
 }
 
 /// Gives that count back; `core` may be gone afterwards.
 fn discount_shared(core: *const Core) {
     // SAFETY: the count keeps the core alive until it is given back here.
-    // Test: tests/tests/runtimes.rs `a_waker_may_outlive_its_runtime`.
+    // Test: tests/tests/runtimes/runtimes.rs `a_waker_may_outlive_its_runtime`.
     let shared = unsafe { (*core).shared_address() };
     // SAFETY: that count was taken by `count_shared`; `CoreRefs` says when it is due, once (model in core_refs.rs).
     // Test: as above.

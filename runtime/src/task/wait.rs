@@ -144,7 +144,7 @@ impl SlotWords {
     pub(super) fn wait(self) -> SeenWait {
         let location = self.location.map_addr(|address| address & !BESIDE);
         // SAFETY: the pointer is null or came from a `&'static Location` in `fill`.
-        // Test: tests/tests/tasks.rs `debug_shows_where_a_task_waits`.
+        // Test: tests/tests/tasks/tasks.rs `debug_shows_where_a_task_waits`.
         SeenWait { word: self.word, location: unsafe { location.as_ref() } }
     }
 }

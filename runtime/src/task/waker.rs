@@ -38,7 +38,7 @@ pub(super) fn is_of_task(waker: &Waker) -> bool {
 /// `data` is that of a live waker with the table `WAKER`.
 unsafe fn borrow_task(data: *const ()) -> ManuallyDrop<Task> {
     // SAFETY: such a waker was made by `raw_waker` from a non-null pointer.
-    // Test: tests/tests/tasks.rs `foreign_threads_wake_and_drop_wakers`.
+    // Test: tests/tests/tasks/tasks.rs `foreign_threads_wake_and_drop_wakers`.
     ManuallyDrop::new(Task(unsafe { NonNull::new_unchecked(data.cast_mut().cast()) }))
 }
 
@@ -47,7 +47,7 @@ unsafe fn borrow_task(data: *const ()) -> ManuallyDrop<Task> {
 /// Called through `WAKER`.
 unsafe fn waker_clone(data: *const ()) -> RawWaker {
     // SAFETY: called through `WAKER` by a live waker.
-    // Test: tests/tests/tasks.rs `foreign_threads_wake_and_drop_wakers`.
+    // Test: tests/tests/tasks/tasks.rs `foreign_threads_wake_and_drop_wakers`.
     let task = unsafe { borrow_task(data) };
     raw_waker(ManuallyDrop::new(Task::clone(&task)).0)
 }
@@ -57,7 +57,7 @@ unsafe fn waker_clone(data: *const ()) -> RawWaker {
 /// Called through `WAKER`, once, by a waker that gives up its reference.
 unsafe fn waker_wake(data: *const ()) {
     // SAFETY: called through `WAKER` by a live waker.
-    // Test: tests/tests/tasks.rs `foreign_threads_wake_and_drop_wakers`.
+    // Test: tests/tests/tasks/tasks.rs `foreign_threads_wake_and_drop_wakers`.
     ManuallyDrop::into_inner(unsafe { borrow_task(data) }).wake();
 }
 
@@ -66,7 +66,7 @@ unsafe fn waker_wake(data: *const ()) {
 /// Called through `WAKER`.
 unsafe fn waker_wake_by_ref(data: *const ()) {
     // SAFETY: called through `WAKER` by a live waker.
-    // Test: tests/tests/tasks.rs `foreign_threads_wake_and_drop_wakers`.
+    // Test: tests/tests/tasks/tasks.rs `foreign_threads_wake_and_drop_wakers`.
     unsafe { borrow_task(data) }.wake_by_ref();
 }
 
@@ -75,7 +75,7 @@ unsafe fn waker_wake_by_ref(data: *const ()) {
 /// Called through `WAKER`, once, by a waker that gives up its reference.
 unsafe fn waker_drop(data: *const ()) {
     // SAFETY: called through `WAKER` by a live waker, whose reference this is.
-    // Test: tests/tests/tasks.rs `foreign_threads_wake_and_drop_wakers`.
+    // Test: tests/tests/tasks/tasks.rs `foreign_threads_wake_and_drop_wakers`.
     drop(ManuallyDrop::into_inner(unsafe { borrow_task(data) }));
 }
 

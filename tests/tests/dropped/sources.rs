@@ -15,7 +15,7 @@ const CRATES: [(&str, &str); 4] =
 
 /// Not of mini's API: for `#[mini::main]`, inside of the futures of `fs` and `signal`, and behind a feature that is off
 /// here, a `Sleep` by another name. What is polled in simulations only is dropped in their tests: `sim.rs`,
-/// `sim_chaos.rs`, `sim_hosts.rs`.
+/// `seeds/chaos.rs`, `simulation/hosts.rs`.
 const LEFT_OUT: [&str; 8] = [
     "hyper.rs",
     "job.rs",

@@ -63,7 +63,8 @@ struct Status {
 pub(in crate::fs) fn open(path: &Path) -> Option<(File, u64)> {
     let (file, size) = open_ordinary(&c_path(path)?)?;
     // `O_NONBLOCK` means nothing for an ordinary file, but a program that gets this one by `into_std` may look.
-    // SAFETY: no pointer is passed, and the file is ours. Test: tests/tests/fs.rs `an_opened_file_is_in_no_odd_mode`.
+    // SAFETY: no pointer is passed, and the file is ours. Test: tests/tests/files/fs.rs
+    // `an_opened_file_is_in_no_odd_mode`.
     let done = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFL, 0) };
     (done == 0).then_some((file, size))
 }
@@ -117,7 +118,7 @@ pub(in crate::fs) fn size(file: &File) -> Option<u64> {
 static ENDS_ARE_TRUE: AtomicBool = AtomicBool::new(false);
 
 pub(in crate::fs) fn read(file: &File, buf: &mut impl Unfilled) -> Option<usize> {
-    // SAFETY: the kernel alone writes there. Test: tests/tests/fs.rs `a_read_takes_what_is_asked_for`.
+    // SAFETY: the kernel alone writes there. Test: tests/tests/files/fs.rs `a_read_takes_what_is_asked_for`.
     let room = unsafe { buf.room() };
     let (start, length) = (room.as_mut_ptr().cast::<u8>(), room.len().min(CHUNK));
     // SAFETY: `room` is `length` bytes or longer, and borrowed exclusively. Test: as above.
@@ -132,7 +133,7 @@ pub(in crate::fs) fn read_to_end(file: &File, content: &mut Vec<u8>) -> bool {
         let room = content.spare_capacity_mut();
         let (start, length) = (room.as_mut_ptr().cast::<u8>(), room.len());
         // SAFETY: the spare capacity is `length` bytes of the vector's own, and nothing reads them meanwhile.
-        // Test: tests/tests/fs.rs `files_of_all_sizes_are_read_whole`.
+        // Test: tests/tests/files/fs.rs `files_of_all_sizes_are_read_whole`.
         match unsafe { read_now(file, start, length, AT_POSITION) } {
             None => return false,
             Some(0) => return true,
@@ -179,12 +180,12 @@ fn open_resolved(path: &CString, flags: c_int, resolve: u64) -> Option<OwnedFd> 
     let how: [u64; 3] = [(flags | libc::O_CLOEXEC) as u64, 0, resolve];
     let (path, size) = (path.as_ptr(), size_of_val(&how));
     // SAFETY: `path` ends with a zero byte, `how` has the layout and the size that are announced, and both outlive the
-    // call, which writes to neither. Test: tests/tests/fs.rs `files_of_all_sizes_are_read_whole`.
+    // call, which writes to neither. Test: tests/tests/files/fs.rs `files_of_all_sizes_are_read_whole`.
     let fd = unsafe { libc::syscall(libc::SYS_openat2, libc::AT_FDCWD, path, how.as_ptr(), size) };
     let fd = c_int::try_from(fd).ok().filter(|fd| *fd >= 0)?;
     ENDS_ARE_TRUE.store(true, Relaxed);
     // SAFETY: the call has just opened it, so nobody else owns it.
-    // Test: tests/tests/fs.rs `no_descriptor_is_leaked`.
+    // Test: tests/tests/files/fs.rs `no_descriptor_is_leaked`.
     Some(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -200,7 +201,7 @@ fn status_at(fd: c_int, path: &CStr) -> Option<Status> {
     let wanted = libc::STATX_TYPE | libc::STATX_SIZE | MNT_ID_UNIQUE;
     let (path, into) = (path.as_ptr(), status.as_mut_ptr());
     // SAFETY: the path ends with a zero byte, and `into` has room for what is written.
-    // Test: tests/tests/fs.rs `files_of_all_sizes_are_read_whole`.
+    // Test: tests/tests/files/fs.rs `files_of_all_sizes_are_read_whole`.
     let done = unsafe { libc::syscall(libc::SYS_statx, fd, path, flags, wanted, into) };
     if done != 0 {
         return None;
@@ -229,7 +230,7 @@ unsafe fn read_now(file: &File, start: *mut u8, length: usize, offset: i64) -> O
     let (fd, offset) = (file.as_raw_fd(), offset as c_long);
     // The kernel takes the offset in two halves, and on 64-bit systems all of it is in the first.
     // SAFETY: one buffer, which the caller vouches for; `buf` itself outlives the call.
-    // Test: tests/tests/fs.rs `files_of_all_sizes_are_read_whole`.
+    // Test: tests/tests/files/fs.rs `files_of_all_sizes_are_read_whole`.
     let read =
         unsafe { libc::syscall(libc::SYS_preadv2, fd, &raw const buf, 1usize, offset, 0usize, libc::RWF_NOWAIT) };
     usize::try_from(read).ok()

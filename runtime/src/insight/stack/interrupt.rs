@@ -108,7 +108,7 @@ fn has_handler() -> bool {
     let ours = handle as *const () as usize;
     let mut now = MaybeUninit::uninit();
     // SAFETY: asks for the action, for which there is room.
-    // Test: tests/tests/stack.rs `a_long_poll_is_told_with_its_native_stack`.
+    // Test: tests/tests/dumps/stack.rs `a_long_poll_is_told_with_its_native_stack`.
     if unsafe { libc::sigaction(SIGURG, ptr::null(), now.as_mut_ptr()) } != 0 {
         return false;
     }

@@ -29,7 +29,7 @@ macro_rules! pre_exec_method {
             F: FnMut() -> io::Result<()> + Send + Sync + 'static,
         {
             // SAFETY: the caller promises what std asks for, see above.
-            // Test: tests/tests/process.rs `std_settings_reach_the_child`.
+            // Test: tests/tests/processes/process.rs `std_settings_reach_the_child`.
             unsafe { CommandExt::pre_exec(&mut self.std, f) };
             self
         }

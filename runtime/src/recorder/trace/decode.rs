@@ -1,4 +1,4 @@
-//! Reads a trace, for tests: those of the drawing, and those in `tests/tests/trace.rs`.
+//! Reads a trace, for tests: those of the drawing, and those in `tests/tests/dumps/trace.rs`.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -1,0 +1,6 @@
+//! Files: operations on paths, and `File`.
+
+#[cfg(feature = "sim")]
+mod fs;
+#[cfg(feature = "sim")]
+mod fs_file;

@@ -1,0 +1,7 @@
+//! Shutdown: how runtimes and programs end, and what they leave.
+
+mod grace;
+mod program;
+mod report;
+mod shutdown;
+mod trees;
