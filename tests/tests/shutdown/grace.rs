@@ -78,7 +78,10 @@ fn what_is_left_after_the_grace_is_aborted_and_named_and_the_code_is_124() {
         "{stderr}"
     );
     assert!(
-        said.contains(&format!(": Timer at tests/tests/shutdown/grace.rs:{}:17", line("// deaf waits here"))),
+        said.contains(&format!(
+            ", waiting for Timer at tests/tests/shutdown/grace.rs:{}:17",
+            line("// deaf waits here")
+        )),
         "{stderr}"
     );
     assert!(
