@@ -1,11 +1,14 @@
-//! An event loop from scratch: tasks, timers, sockets, join, cancellation. It is made of the standard library, epoll(7)
-//! and the wakers of futures-task; mini has no part in it.
+//! An event loop from scratch: tasks, timers, sockets, join and cancellation. It uses the standard library, epoll(7)
+//! and the wakers of `futures-task`, and nothing of mini.
 //!
 //! ```text
-//! loop                          each section prints what it shows, and checks it; the program ends by itself
+//! loop
 //! ```
 //!
-//! The guide's chapter "how an event loop works" goes through it step by step, and says what mini does otherwise.
+//! The program checks and prints six results, and ends: two tasks that take turns, three sleeps that end in order, a
+//! text sent over a socket, an error and a panic that reach the task that joins them, a cancelled sleep, and a task
+//! that nothing can wake. The guide's chapter "how an event loop works" explains the loop, and lists what mini does
+//! differently.
 #![allow(unsafe_code)] // four calls of the system
 
 use std::any::Any;

@@ -1,4 +1,4 @@
-//! Redis by fred, which needs tokio: `compat()` of the crate `async-compat` gives it one, on a thread beside mini's.
+//! Redis by fred, which needs tokio's runtime: one runs beside mini's, and every thread that polls is inside it.
 //!
 //! ```text
 //! fred [IP:PORT]
@@ -10,23 +10,24 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use async_compat::CompatExt;
 use fred::prelude::*;
 use mini_ecosystem::servers::Server;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let tokio = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    let _inside = tokio.enter(); // all is polled on this thread, in `mini::block_on`
     if let Some(address) = std::env::args().nth(1) {
-        return mini::block_on(run(address.parse()?).compat());
+        return mini::block_on(run(address.parse()?));
     }
     let Some(server) = Server::redis()? else {
         println!("no Redis is installed; try: fred 127.0.0.1:6379");
         return Ok(());
     };
     println!("a Redis for this run listens on {}", server.address());
-    mini::block_on(run(server.address()).compat())
+    mini::block_on(run(server.address()))
 }
 
-/// A client that does not connect again by itself. Its calls have to be in a `compat()`, from `init` on.
+/// A client that does not connect again by itself. Its calls have to be inside tokio's runtime, from `init` on.
 pub fn client(address: SocketAddr) -> Result<Client, fred::error::Error> {
     let server = ServerConfig::new_centralized(address.ip().to_string(), address.port());
     Builder::from_config(Config { server, ..Config::default() })

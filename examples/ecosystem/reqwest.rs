@@ -1,34 +1,43 @@
-//! HTTP by reqwest, which needs tokio: `compat()` of the crate `async-compat` gives it one, on a thread beside mini's.
+//! HTTP by reqwest, which needs tokio's runtime: one runs beside mini's, and every thread that polls is inside it.
 //!
 //! ```text
 //! reqwest [URL]   without TLS
 //! ```
 //!
-//! Without an argument it asks a server of its own, on mini. The code that makes and polls reqwest's futures needs
-//! tokio, so all of it is in an `async` block that is `compat`; its connections live on tokio's thread. The tasks
-//! around it, their timers and sockets are mini's.
+//! Without an argument it asks a server of its own, on mini. The connections of reqwest live on tokio's thread. The
+//! tasks around them, their timers and sockets are mini's.
 
 use std::error::Error;
 use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use async_compat::CompatExt;
 use mini::net::{TcpListener, TcpStream, next_connection};
 use mini::time::timeout;
 
-fn main() -> Result<(), Box<dyn Error>> {
-    mini::block_on(async {
-        let url = match std::env::args().nth(1) {
+fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
+    start(std::env::args().nth(1))
+}
+
+/// Starts both runtimes, and asks for `url`, or without one for a page of a server of its own.
+pub fn start(url: Option<String>) -> Result<(), Box<dyn Error + Send + Sync>> {
+    let tokio = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    let _inside = tokio.enter(); // for the thread of `block_on`
+    let handle = tokio.handle().clone();
+    let runtime = mini::runtime::Builder::new_multi_thread()
+        .on_thread_start(move || std::mem::forget(handle.enter())) // for the workers
+        .build()?;
+    runtime.block_on(async {
+        let url = match url {
             Some(url) => url,
             None => format!("http://{}/hello", serve().await?),
         };
-        run(&url).await
+        mini::spawn(async move { run(&url).await }).await?
     })
 }
 
 /// Asks for `url` twice: with a time limit of reqwest's, and with one of mini's, which closes the connection too.
-pub async fn run(url: &str) -> Result<(), Box<dyn Error>> {
+pub async fn run(url: &str) -> Result<(), Box<dyn Error + Send + Sync>> {
     let limited = reqwest::Client::builder().timeout(Duration::from_secs(20)).build()?;
     let (status, body) = get(&limited, url).await?;
     println!("{status}, {} bytes: {}", body.len(), body.chars().take(80).collect::<String>());
@@ -41,12 +50,8 @@ pub async fn run(url: &str) -> Result<(), Box<dyn Error>> {
 
 /// Asks for `url`, and reads all of the answer.
 pub async fn get(client: &reqwest::Client, url: &str) -> Result<(reqwest::StatusCode, String), reqwest::Error> {
-    async {
-        let answer = client.get(url).send().await?;
-        Ok((answer.status(), answer.text().await?))
-    }
-    .compat()
-    .await
+    let answer = client.get(url).send().await?;
+    Ok((answer.status(), answer.text().await?))
 }
 
 /// A server on mini that says what it was asked for. It lives as long as the runtime.

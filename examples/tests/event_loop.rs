@@ -44,6 +44,8 @@ fn a_task_that_cancels_itself_is_dropped_at_its_next_wait() {
 fn the_guide_shows_what_the_program_does() {
     let program = include_str!("../loop.rs").replace("pub(crate) ", "");
     let chapter = include_str!("../../runtime/guide/event_loop.md");
+    let code = program.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//"));
+    assert!(chapter.contains("in less than 400 lines of code") && code.count() < 400);
     let pieces = chapter.split("```").skip(1).step_by(2);
     let pieces: Vec<&str> = pieces.filter_map(|piece| piece.strip_prefix("rust,ignore\n")).collect();
     assert!(pieces.len() >= 6);
