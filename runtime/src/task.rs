@@ -45,8 +45,6 @@
 // Rejected: a header without the spawn location, id and wait slot (40 bytes less, and nothing to print when a program
 // hangs); one reference count per queue entry (two locked instructions per wake).
 
-#![allow(unsafe_code)]
-
 pub(crate) mod allocator;
 mod budget;
 mod builder;
@@ -177,8 +175,10 @@ pub(crate) struct Task(NonNull<Header>);
 // SAFETY: a `Task` reaches the atomic words, the immutable fields, and the cells only under the rules of the rights
 // table; the future and the output themselves are touched by the thread that the state admits (owned tasks: the holder
 // of the core). Models: state.rs, refcount.rs; test: tests/tests/tasks/tasks.rs `foreign_threads_wake_and_drop_wakers`.
+#[allow(unsafe_code)]
 unsafe impl Send for Task {}
 // SAFETY: as above; every method takes `&self` and follows the same rules.
+#[allow(unsafe_code)]
 unsafe impl Sync for Task {}
 /// Creates a task with two references: one for the runtime, one in the join handle.
 ///
@@ -240,6 +240,7 @@ impl Seated for Task {
         ManuallyDrop::new(self).0.cast()
     }
 
+    #[allow(unsafe_code)]
     #[inline]
     unsafe fn from_raw(raw: NonNull<()>) -> Self {
         Self(raw.cast())
@@ -247,6 +248,7 @@ impl Seated for Task {
 }
 
 impl Task {
+    #[allow(unsafe_code)]
     fn header(&self) -> &Header {
         // SAFETY: a `Task` holds a reference count, so the header is alive.
         // Test: tests/tests/tasks/tasks.rs `foreign_threads_wake_and_drop_wakers`.
@@ -284,6 +286,7 @@ impl Task {
         self.header().location
     }
 
+    #[allow(unsafe_code)]
     pub(crate) fn name(&self) -> Option<&Arc<str>> {
         let vtable = self.header().vtable;
         if !vtable.is_labelled {
@@ -294,6 +297,7 @@ impl Task {
     }
 
     /// Adds to the number of abort handles, if the task counts them, and returns it.
+    #[allow(unsafe_code)]
     fn aborts(&self, change: i32) -> i32 {
         let vtable = self.header().vtable;
         if !vtable.is_labelled {
@@ -360,6 +364,7 @@ impl Task {
 
     /// The output is in place, or never will be: tells the joiner, and gives back the runtime's reference, which `self`
     /// is. If there is no handle, `drop_output` handles the output.
+    #[allow(unsafe_code)]
     fn end(self, drop_output: impl FnOnce(&Self)) {
         let task = ManuallyDrop::new(self);
         let header = task.header();
@@ -378,6 +383,7 @@ impl Task {
     }
 
     /// Drops an output that no handle will ask for. An error or a panic is reported.
+    #[allow(unsafe_code)]
     fn drop_output(&self) {
         let header = self.header();
         let inside = context::enter_output(self);
@@ -399,6 +405,7 @@ impl Task {
 
     /// Drops the reference of a caller that knows that the task has ended: from then on only the word counts
     /// (`refcount.rs`).
+    #[allow(unsafe_code)]
     #[inline]
     fn release_ended(self) {
         debug_assert!(self.header().refs.is_done());
@@ -441,6 +448,7 @@ impl Clone for Task {
 }
 
 impl Drop for Task {
+    #[allow(unsafe_code)]
     #[inline]
     fn drop(&mut self) {
         let header = self.header();
@@ -459,6 +467,7 @@ impl Drop for Task {
 /// # Safety
 ///
 /// The reference is the caller's, and not used again.
+#[allow(unsafe_code)]
 #[inline]
 unsafe fn release(ptr: NonNull<Header>) {
     // SAFETY: the caller's reference keeps the task alive.

@@ -10,8 +10,6 @@
 //! Rejected: a lock around `Local` (two locked instructions per wake of an owned task, for a lock that is never
 //! contended).
 
-#![allow(unsafe_code)]
-
 use std::cell::UnsafeCell;
 use std::collections::VecDeque;
 use std::ptr::{self, NonNull};
@@ -128,8 +126,10 @@ impl RunState {
 // `core_refs` (schedule.rs), and `owned_tasks` through the method of that name, or before the core is shared, but for
 // visits, which are any thread's; `shared` is a plain address. Everything else is `Sync` by itself.
 // Test: tests/tests/runtimes/runtimes.rs `two_threads_take_turns_in_block_on`.
+#[allow(unsafe_code)]
 unsafe impl Send for Core {}
 // SAFETY: as above.
+#[allow(unsafe_code)]
 unsafe impl Sync for Core {}
 
 /// What only the owner touches.
@@ -298,6 +298,7 @@ impl Core {
     }
 
     /// Calls `f` with the owner's part. `f` is short and runs no user code, so it cannot call this again.
+    #[allow(unsafe_code)]
     fn local<T>(&self, f: impl FnOnce(&mut Local) -> T) -> T {
         debug_assert!(self.is_held(), "only the thread that holds a core touches its local part");
         // SAFETY: callers hold the core, one thread at a time does (ownership.rs), and `f` does not re-enter.
@@ -555,6 +556,7 @@ impl Core {
         self.local(|local| local.kept = kept);
     }
 
+    #[allow(unsafe_code)]
     pub(crate) fn shared(&self) -> &Shared {
         // SAFETY: a core is a part of its shared, so as long as it can be called the scheduler is alive.
         // Test: tests/tests/runtimes/runtimes.rs `a_waker_may_outlive_its_runtime`.
@@ -563,6 +565,7 @@ impl Core {
 }
 
 /// The task of an entry from a local queue or next slot, which hold nothing else.
+#[allow(unsafe_code)]
 fn from_raw(raw: NonNull<()>) -> Queued {
     // SAFETY: `push_back` and `queue_woken` (core/queues.rs) put only `Queued::into_raw` there, and each entry comes
     // out once (local_queue.rs).
