@@ -64,10 +64,10 @@ pub(crate) unsafe fn free<T>(block: NonNull<T>, schedule: Schedule) {
         // Test: as above.
         return unsafe { schedule.drop_here() };
     }
-    if schedule.wants_blocks() {
+    if let Some(home) = schedule.remote_frees() {
         // SAFETY: the caller's promise.
         // Test: as above.
-        return unsafe { schedule.remote_frees().push(block.cast(), class) };
+        return unsafe { home.push(block.cast(), class) };
     }
     // SAFETY: the caller's promise.
     // Test: as above.

@@ -159,9 +159,7 @@ impl Queued {
         let running = Running::new(self);
         let inside = context::enter_task(&running);
         mini_context::begin_poll(header.id.get());
-        if let Some(pick) = &header.schedule.pick {
-            pick.begin_poll();
-        }
+        header.schedule.begin_poll();
         // SAFETY: `start` was called, so the stage is ours (rights table, row 1).
         // Test: tests/tests/tasks/tasks.rs `every_future_and_output_is_dropped_once`.
         let poll = unsafe { (header.vtable.poll)(running.task.0, &mut Context::from_waker(&waker)) };

@@ -1,4 +1,4 @@
-//! A task's reference to the core it belongs to.
+//! A task's reference to the core it belongs to, and all that a task asks of its scheduler.
 //!
 //! Every task has one; wakers ask it whether this thread holds the core, and queue the task through it. It points to a
 //! core and keeps the scheduler that contains it alive: all references to a core together have one count of `Shared`,
@@ -9,14 +9,14 @@
 #![allow(unsafe_code)]
 
 use std::mem::ManuallyDrop;
-use std::ops::Deref;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
 use crate::scheduler::context;
 use crate::scheduler::core::Core;
 use crate::scheduler::shared::Shared;
-use crate::task::{Id, JoinError, Queued, TaskError};
+use crate::task::cache::{RemoteFrees, TaskCache};
+use crate::task::{Id, JoinError, Queued, Task, TaskError};
 
 /// A task's reference to its core: keeps the `Shared`, and so the core, alive.
 pub(crate) struct Schedule(NonNull<Core>);
@@ -45,7 +45,55 @@ impl Schedule {
     #[inline]
     pub(crate) unsafe fn drop_here(self) {
         debug_assert!(self.is_held());
-        ManuallyDrop::new(self).core_refs().remove_here();
+        ManuallyDrop::new(self).core().core_refs().remove_here();
+    }
+
+    #[inline]
+    fn core(&self) -> &Core {
+        // SAFETY: the references to the core, of which this is one, keep the scheduler and the core in it alive.
+        // Test: tests/tests/runtimes/runtimes.rs `a_waker_may_outlive_its_runtime`.
+        unsafe { self.0.as_ref() }
+    }
+
+    /// Whether the calling thread holds the core.
+    #[inline]
+    pub(crate) fn is_held(&self) -> bool {
+        self.core().is_held()
+    }
+
+    /// Queues an owned task that was woken. Only for the holder of the core.
+    #[inline]
+    pub(crate) fn push_owned(&self, task: Queued) {
+        self.core().push_owned(task);
+    }
+
+    /// Leaves an owned task that was woken for the holder of the core.
+    pub(crate) fn post(&self, task: Task) {
+        self.core().post(task);
+    }
+
+    /// Gives back the runtime's reference to a task that completes.
+    pub(crate) fn unregister(&self, task: &Queued) -> Task {
+        self.core().unregister(task)
+    }
+
+    /// A task is about to be polled.
+    #[inline]
+    pub(crate) fn begin_poll(&self) {
+        if let Some(pick) = &self.core().pick {
+            pick.begin_poll();
+        }
+    }
+
+    /// Where the memory of the task goes when it has ended on another thread; none if nobody is there to use it.
+    pub(crate) fn remote_frees(&self) -> Option<&RemoteFrees> {
+        let core = self.core();
+        core.wants_blocks().then(|| core.remote_frees())
+    }
+
+    /// Calls `f` with the memory kept for tasks. Only for the holder of the core.
+    pub(crate) fn with_blocks<T>(&self, f: impl FnOnce(&mut TaskCache, &RemoteFrees) -> T) -> T {
+        self.core().with_blocks(f)
     }
 
     /// Queues a shared task: with the calling worker, if it is one of this runtime's, otherwise for any worker.
@@ -57,17 +105,17 @@ impl Schedule {
             }
         });
         if let Some(task) = task {
-            if let Some(observer) = &self.shared().observer {
+            if let Some(observer) = &self.core().shared().observer {
                 observer.woken(id);
             }
-            self.shared().inject(task);
+            self.core().shared().inject(task);
         }
     }
 
     /// The id of a new task.
     #[inline]
     pub(crate) fn next_id(&self) -> Id {
-        match &self.pick {
+        match &self.core().pick {
             None => Id::next(),
             Some(pick) => Id::of(pick.next_id()),
         }
@@ -76,36 +124,25 @@ impl Schedule {
     /// Returns `true` if the holder of `held` queues shared tasks of this core's runtime itself.
     #[inline]
     pub(crate) fn is_queued_by(&self, held: &Core) -> bool {
-        held.belongs_to(self.shared()) && held.takes_shared()
+        held.belongs_to(self.core().shared()) && held.takes_shared()
     }
 
     /// The `Shared` itself.
     pub(crate) fn arc(&self) -> Arc<Shared> {
-        count_shared(self);
+        count_shared(self.core());
         // SAFETY: takes over the count that has just been added; the address came from `Arc::new_cyclic`.
         // Test: tests/tests/runtimes/runtimes.rs `a_waker_may_outlive_its_runtime`.
-        unsafe { Arc::from_raw(self.shared_address()) }
+        unsafe { Arc::from_raw(self.core().shared_address()) }
     }
 
     /// Reports an error that no join handle will see.
     pub(crate) fn report_error(&self, error: TaskError) {
-        self.shared().report_error(error);
+        self.core().shared().report_error(error);
     }
 
     /// Reports a panic that no join handle will see.
     pub(crate) fn report_panic(&self, error: &JoinError) {
-        self.shared().report_panic(error);
-    }
-}
-
-impl Deref for Schedule {
-    type Target = Core;
-
-    #[inline]
-    fn deref(&self) -> &Core {
-        // SAFETY: the references to the core, of which this is one, keep the scheduler and the core in it alive.
-        // Test: tests/tests/runtimes/runtimes.rs `a_waker_may_outlive_its_runtime`.
-        unsafe { self.0.as_ref() }
+        self.core().shared().report_panic(error);
     }
 }
 
@@ -113,8 +150,8 @@ impl Drop for Schedule {
     #[inline]
     fn drop(&mut self) {
         if self.is_held() {
-            self.core_refs().remove_here();
-        } else if self.core_refs().remove() {
+            self.core().core_refs().remove_here();
+        } else if self.core().core_refs().remove() {
             discount_shared(self.0.as_ptr());
         }
     }
