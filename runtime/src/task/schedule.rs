@@ -73,6 +73,7 @@ impl Schedule {
     }
 
     /// Gives back the runtime's reference to a task that completes.
+    #[inline]
     pub(crate) fn unregister(&self, task: &Queued) -> Task {
         self.core().unregister(task)
     }
@@ -86,12 +87,14 @@ impl Schedule {
     }
 
     /// Where the memory of the task goes when it has ended on another thread; none if nobody is there to use it.
+    #[inline]
     pub(crate) fn remote_frees(&self) -> Option<&RemoteFrees> {
         let core = self.core();
         core.wants_blocks().then(|| core.remote_frees())
     }
 
     /// Calls `f` with the memory kept for tasks. Only for the holder of the core.
+    #[inline]
     pub(crate) fn with_blocks<T>(&self, f: impl FnOnce(&mut TaskCache, &RemoteFrees) -> T) -> T {
         self.core().with_blocks(f)
     }
