@@ -62,7 +62,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Adds a value that is JSON already, if there is one.
-    pub(crate) fn any(&mut self, name: &str, value: Option<impl Display>) {
+    pub(crate) fn maybe(&mut self, name: &str, value: Option<impl Display>) {
         if let Some(value) = value {
             self.value(name, value);
         }

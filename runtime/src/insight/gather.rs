@@ -3,7 +3,7 @@
 //! Nothing is allocated, printed or called under a lock that a worker may want: the place for the tasks is made between
 //! two parts of a list. Everything that can be derived later from the data is derived later (`insight/seen.rs`).
 
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::{Arc, OnceLock};
@@ -112,18 +112,23 @@ impl Shared {
 
     /// How messages name the task of that id, if it is alive.
     pub(super) fn source(&self, id: u64) -> Option<Source> {
-        let found = Cell::new(None);
+        self.sources(1, |task| task == id).pop()
+    }
+
+    /// How messages name the tasks of those ids, of which there are `most`, as far as they are alive.
+    pub(crate) fn sources(&self, most: usize, is_one: impl Fn(u64) -> bool) -> Vec<Source> {
+        let found = RefCell::new(Vec::new());
         for core in self.all_cores() {
             core.each_task(
                 |task| {
-                    if task.id().get() == id && !task.is_finished() {
-                        found.set(Some(task.source()));
+                    if is_one(task.id().get()) && !task.is_finished() {
+                        found.borrow_mut().push(task.source());
                     }
                 },
-                |_| {},
+                |more| found.borrow_mut().reserve(more.min(most)),
             );
         }
-        found.take()
+        found.into_inner()
     }
 }
 

@@ -25,7 +25,7 @@ pub(super) fn of_groups(dump: &Dump, most: usize) -> String {
         fields.value("task_count", dump.seen.len());
         fields.objects("groups", lines.iter().take(most), group);
         fields.value("groups_left_out", lines.len().saturating_sub(most));
-        fields.any("since_seconds", dump.before.map(seconds));
+        fields.maybe("since_seconds", dump.before.map(seconds));
     })
 }
 
@@ -53,12 +53,12 @@ fn write(fields: &mut Fields<'_>, dump: &Dump, tasks: impl FnOnce(&mut Fields<'_
     fields.objects("circles", dump.all_circles(), |fields, members| circle(fields, dump, members));
     fields.objects("possible_circles", &dump.possible_circles(), |fields, members| circle(fields, dump, members));
     fields.objects("crowded_channels", &dump.crowds, |fields, crowd| {
-        fields.any("made_at", crowd.location.map(Quoted));
+        fields.maybe("made_at", crowd.location.map(Quoted));
         fields.value("messages", crowd.number);
-        fields.any("last_received_by", (crowd.task != 0).then_some(Id(crowd.task)));
+        fields.maybe("last_received_by", (crowd.task != 0).then_some(Id(crowd.task)));
     });
     fields.value("new_tasks", dump.new);
-    fields.any("shortage", dump.shortage.as_ref().map(Quoted));
+    fields.maybe("shortage", dump.shortage.as_ref().map(Quoted));
     let mut blocking = fields.object("blocking");
     blocking.value("threads", dump.threads);
     blocking.value("idle", dump.idle_threads);
@@ -66,7 +66,7 @@ fn write(fields: &mut Fields<'_>, dump: &Dump, tasks: impl FnOnce(&mut Fields<'_
     blocking.objects("running", &dump.jobs, |fields, job| {
         fields.value("id", job.origin.id);
         fields.text("spawned_at", job.origin.location);
-        fields.any("seconds", dump.before.filter(|_| job.is_unchanged).map(seconds));
+        fields.maybe("seconds", dump.before.filter(|_| job.is_unchanged).map(seconds));
     });
 }
 
@@ -88,27 +88,27 @@ fn worker(fields: &mut Fields<'_>, worker: &Worker) {
         Doing::Blocks(task) => ("block_in_place", Some(*task), None),
     };
     fields.text("state", state);
-    fields.any("task", task.map(Id));
-    fields.any("seconds", lasts.map(seconds));
+    fields.maybe("task", task.map(Id));
+    fields.maybe("seconds", lasts.map(seconds));
     if let Some(main) = &worker.main {
         wait(fields.name("main_waits_for"), main.wait);
     }
-    fields.any("is_hidden", worker.is_hidden.then_some(true));
+    fields.maybe("is_hidden", worker.is_hidden.then_some(true));
 }
 
 fn circle(fields: &mut Fields<'_>, dump: &Dump, circle: &Circle) {
     fields.array("tasks", circle, |text, &task| put(text, Id(task)));
-    fields.any("waits_for_more", circle.iter().any(|&task| dump.has_beside(task)).then_some(true));
-    fields.any("over_locks", dump.is_over_locks(circle).then_some(true));
-    fields.any("unchanged_seconds", dump.lasts(circle).map(seconds));
+    fields.maybe("waits_for_more", circle.iter().any(|&task| dump.has_beside(task)).then_some(true));
+    fields.maybe("over_locks", dump.is_over_locks(circle).then_some(true));
+    fields.maybe("unchanged_seconds", dump.lasts(circle).map(seconds));
 }
 
 fn task(fields: &mut Fields<'_>, task: &DumpedTask) {
     fields.value("id", task.id());
     fields.value("polls", task.polls());
     common(fields, task.name(), task, task.waits(), task.beside());
-    fields.any("host", task.host().map(Quoted));
-    fields.any("unchanged_seconds", task.unchanged.map(seconds));
+    fields.maybe("host", task.host().map(Quoted));
+    fields.maybe("unchanged_seconds", task.unchanged.map(seconds));
 }
 
 fn group(fields: &mut Fields<'_>, line: &Line<'_>) {
@@ -117,7 +117,7 @@ fn group(fields: &mut Fields<'_>, line: &Line<'_>) {
     fields.value("polled", line.tasks.iter().map(|task| u64::from(task.polled_since.unwrap_or(0))).sum::<u64>());
     let unchanged = line.tasks.iter().filter_map(|task| task.unchanged);
     fields.value("unchanged", unchanged.clone().count());
-    fields.any("unchanged_seconds", unchanged.max().map(seconds));
+    fields.maybe("unchanged_seconds", unchanged.max().map(seconds));
     fields.array("ids", line.tasks.iter().take(IDS), |text, task| put(text, task.id()));
     let hosts = line.hosts();
     if !hosts.is_empty() {
@@ -127,7 +127,7 @@ fn group(fields: &mut Fields<'_>, line: &Line<'_>) {
 
 /// What the tasks of a group have in common.
 fn common(fields: &mut Fields<'_>, name: Option<&str>, task: &DumpedTask, waits: Option<LastWait>, beside: Beside) {
-    fields.any("name", name.map(Quoted));
+    fields.maybe("name", name.map(Quoted));
     fields.text("spawned_at", task.location());
     let state = match task.standing {
         _ if task.is_lost => "lost",
@@ -148,10 +148,10 @@ fn common(fields: &mut Fields<'_>, name: Option<&str>, task: &DumpedTask, waits:
             SyncKind::Send => ("received_at", Some("capacity")),
             _ => ("taken_at", None),
         };
-        fields.any(location, holder.location.map(Quoted));
+        fields.maybe(location, holder.location.map(Quoted));
         match number {
             Some(name) => fields.value(name, holder.number),
-            None => fields.any("is_unpolled_since", (holder.number > 0).then_some(true)),
+            None => fields.maybe("is_unpolled_since", (holder.number > 0).then_some(true)),
         }
     }
 }

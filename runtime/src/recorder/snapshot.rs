@@ -5,19 +5,17 @@
 //! lines of spawns are read without a lock. Only tasks whose spawn is no longer in a ring are looked up among those
 //! that are alive, as a dump does it (`task/owned.rs`), and only in a trace that shows such a task.
 
-use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
 
 use super::event::Number;
 use super::ring::Ring;
 use super::trace::{self, Copied, Label};
-use super::{Line, Probe, Recorder};
+use super::{Probe, Recorder};
 use crate::primitives::atomic::Ordering::Relaxed;
-use crate::scheduler::core::Core;
 use crate::scheduler::shared::Shared;
+use crate::task::Source;
 
 impl Shared {
     /// What was recorded.
@@ -49,19 +47,17 @@ impl Shared {
         trace::draw(Copied { tick, first, workers, outside, line: &line }, |tasks| self.labels(tasks))
     }
 
-    /// Where those of `tasks` come from that are alive.
+    /// Where those of `tasks`, which are in order, come from that are alive.
     fn labels(&self, tasks: &[Number]) -> HashMap<Number, Label> {
-        let mut labels = HashMap::new();
         if tasks.iter().all(|task| task.is_main()) {
-            return labels;
+            return HashMap::new();
         }
-        for core in self.all_cores() {
-            for (task, line, name) in alive(core, tasks) {
-                let name = name.map_or(Vec::new(), |name| name.as_bytes().to_vec());
-                labels.insert(task, Label { line: Some(line), name });
-            }
-        }
-        labels
+        let sources = self.sources(tasks.len(), |id| tasks.binary_search(&Number::of(id)).is_ok());
+        let label = |Source { id, location, name }: Source| {
+            let name = name.map_or(Vec::new(), |name| name.as_bytes().to_vec());
+            (Number::of(id.get()), Label { line: Some(location), name })
+        };
+        sources.into_iter().map(label).collect()
     }
 }
 
@@ -82,19 +78,4 @@ impl Recorder {
 pub(crate) fn write(path: &Path, trace: &[u8]) -> io::Result<()> {
     std::fs::write(path, trace)
         .map_err(|error| io::Error::new(error.kind(), format!("cannot write a trace to {}: {error}", path.display())))
-}
-
-/// Those of a core that are among `tasks`, which are in order.
-fn alive(core: &Core, tasks: &[Number]) -> Vec<(Number, Line, Option<Arc<str>>)> {
-    let found = RefCell::new(Vec::new());
-    core.each_task(
-        |task| {
-            let number = Number::of(task.id().get());
-            if tasks.binary_search(&number).is_ok() {
-                found.borrow_mut().push((number, task.location(), task.name().cloned()));
-            }
-        },
-        |more| found.borrow_mut().reserve(more),
-    );
-    found.into_inner()
 }
