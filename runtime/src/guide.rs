@@ -102,11 +102,17 @@ pub mod observing {}
 #[doc = include_str!("../guide/sharing.md")]
 pub mod sharing {}
 
-// Its code is compiled by the tests of mini-hyper.
+// Its code is compiled by the tests of mini-ecosystem.
 #[cfg(not(doctest))]
 #[cfg_attr(not(doctest), doc = include_str!("../guide/links.md"))]
 #[doc = include_str!("../guide/servers.md")]
 pub mod servers {}
+
+// Its code is compiled by the tests of mini-ecosystem.
+#[cfg(not(doctest))]
+#[cfg_attr(not(doctest), doc = include_str!("../guide/links.md"))]
+#[doc = include_str!("../guide/clients.md")]
+pub mod clients {}
 
 #[cfg_attr(not(doctest), doc = include_str!("../guide/links.md"))]
 #[doc = include_str!("../guide/cookbook.md")]
