@@ -6,6 +6,9 @@
 // `links.md` defines the links of all chapters for rustdoc, before each chapter defines them for the forge: the first
 // definition of a label counts. `tests/tests/project/links.rs` writes it. Without it a failing example is reported with
 // its chapter's file and line.
+//
+// `feature_links.md` has the items that need a feature. Without the feature the chapters' own definitions apply, which
+// are pages of the published reference.
 
 #[cfg_attr(not(doctest), doc = include_str!("../guide/links.md"))]
 #[doc = include_str!("../guide/first_program.md")]
@@ -42,6 +45,10 @@ pub mod sockets {}
 // Its code is compiled by the tests of mini-ecosystem.
 #[cfg(not(doctest))]
 #[cfg_attr(not(doctest), doc = include_str!("../guide/links.md"))]
+#[cfg_attr(
+    all(not(doctest), feature = "io-util", feature = "sim", feature = "stream"),
+    doc = include_str!("../guide/feature_links.md")
+)]
 #[doc = include_str!("../guide/framing.md")]
 pub mod framing {}
 
@@ -66,6 +73,10 @@ pub mod sync_async {}
 pub mod shutdown {}
 
 #[cfg_attr(not(doctest), doc = include_str!("../guide/links.md"))]
+#[cfg_attr(
+    all(not(doctest), feature = "io-util", feature = "sim", feature = "stream"),
+    doc = include_str!("../guide/feature_links.md")
+)]
 #[doc = include_str!("../guide/testing.md")]
 pub mod testing {}
 
@@ -91,11 +102,17 @@ pub mod observing {}
 #[doc = include_str!("../guide/sharing.md")]
 pub mod sharing {}
 
-// Its code is compiled by the tests of mini-hyper.
+// Its code is compiled by the tests of mini-ecosystem.
 #[cfg(not(doctest))]
 #[cfg_attr(not(doctest), doc = include_str!("../guide/links.md"))]
 #[doc = include_str!("../guide/servers.md")]
 pub mod servers {}
+
+// Its code is compiled by the tests of mini-ecosystem.
+#[cfg(not(doctest))]
+#[cfg_attr(not(doctest), doc = include_str!("../guide/links.md"))]
+#[doc = include_str!("../guide/clients.md")]
+pub mod clients {}
 
 #[cfg_attr(not(doctest), doc = include_str!("../guide/links.md"))]
 #[doc = include_str!("../guide/cookbook.md")]
@@ -130,5 +147,9 @@ pub mod differences {}
 pub mod platforms {}
 
 #[cfg_attr(not(doctest), doc = include_str!("../guide/links.md"))]
+#[cfg_attr(
+    all(not(doctest), feature = "io-util", feature = "sim", feature = "stream"),
+    doc = include_str!("../guide/feature_links.md")
+)]
 #[doc = include_str!("../guide/glossary.md")]
 pub mod glossary {}

@@ -107,7 +107,7 @@
 //! | `futures-task` | [`runtime::Handle`] implements `futures_task::Spawn`, `task::LocalSpawner` `LocalSpawn`, for libraries that take an executor |
 //! | `hyper` | sockets implement `hyper::rt::{Read, Write}`; `mini::hyper` has the timer and executors |
 //! | `io-util` | [`io`] has `AsyncReadExt`, `AsyncWriteExt`, `BufReader`, `lines` and their kin |
-//! | `sim` | [`sim`]: tests under a virtual clock with a schedule that a seed determines |
+//! | `sim` | `mini::sim`: tests under a virtual clock with a schedule that a seed determines |
 //! | `stream` | [`time::Interval`] and [`task::JoinSet`] implement `futures_core::Stream`, and `net::incoming` is one of connections |
 //! | `tokio-io` | streams, pipes, files and standard streams implement `tokio::io::{AsyncRead, AsyncWrite}`; these are its traits alone, no runtime is compiled |
 //! | `tracing` | tasks and blocking jobs keep the span that is current where they are spawned, entered for each poll and while they are dropped; without a span that costs 40 bytes per task |

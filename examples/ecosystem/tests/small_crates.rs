@@ -244,6 +244,32 @@ fn the_client_of_hyper_util_pools_connections() {
 }
 
 #[test]
+fn hyper_rustls_goes_around_the_connector() {
+    use hyper_rustls::HttpsConnectorBuilder;
+    use mini_ecosystem::certificate::Identity;
+    use mini_hyper::FuturesIo;
+    mini::block_on(async {
+        let identity = Identity::new(&["localhost"]).unwrap();
+        let acceptor = futures_rustls::TlsAcceptor::from(Arc::new(identity.server().unwrap()));
+        let listener = TcpListener::bind("localhost:0").await.unwrap();
+        let uri = format!("https://localhost:{}/", listener.local_addr().unwrap().port());
+        let router = Router::new().route("/", get(async || "hello"));
+        let server = mini_hyper::serve(listener, router).handshake(move |stream: TcpStream| {
+            let accepting = acceptor.accept(stream);
+            async move { accepting.await.map(FuturesIo::new) }
+        });
+        let server = mini::spawn(server.into_future());
+        let config = identity.client().unwrap();
+        let builder = HttpsConnectorBuilder::new().with_tls_config(config).https_only().enable_http1();
+        let connector = builder.wrap_connector(mini_hyper::Connector::new().any_scheme());
+        let client: mini_hyper::Client<_, Full<Bytes>> = mini_hyper::client_builder().build(connector);
+        let response = client.get(uri.parse().unwrap()).await.unwrap();
+        assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), "hello");
+        server.abort();
+    });
+}
+
+#[test]
 fn layers_of_tower_http_go_around_a_router() {
     use tower_http::{compression::CompressionLayer, cors::CorsLayer, trace::TraceLayer};
     mini::block_on(async {
@@ -299,15 +325,21 @@ fn a_websocket_is_upgraded_from_a_router() {
     mini::block_on(async {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let at = listener.local_addr().unwrap();
-        let server = mini::spawn(mini_hyper::serve(listener, Router::new().route("/", get(upgrade))).into_future());
+        let server = mini_hyper::serve(listener, Router::new().route("/", get(upgrade)));
+        let (stop, stopped) = mini::sync::oneshot::channel();
+        let server = mini::spawn(server.with_graceful_shutdown(stopped).into_future());
         let stream = TcpStream::connect(at).await.unwrap();
         let (mut socket, _) = tokio_tungstenite::client_async(format!("ws://{at}/"), stream).await.unwrap();
         for text in ["one", "two"] {
             socket.send(text.into()).await.unwrap();
             assert_eq!(socket.next().await.unwrap().unwrap().to_text().unwrap(), text);
         }
+        stop.send(()).unwrap();
+        let report = server.await.unwrap().unwrap(); // the server does not wait for the socket, nor does it end it
+        assert_eq!(report, mini_hyper::Report { finished: 1, failed: 0, cut: 0 });
+        socket.send("three".into()).await.unwrap();
+        assert_eq!(socket.next().await.unwrap().unwrap().to_text().unwrap(), "three");
         socket.close(None).await.unwrap();
-        server.abort();
     });
 }
 

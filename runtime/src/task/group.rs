@@ -61,7 +61,9 @@ const GRACE: Duration = Duration::from_secs(5);
 /// The report has each error and panic. If the task's handle was dropped, its error or panic is also reported on stderr
 /// as it happens, as for any [task](crate::spawn); an error with its text and the group.
 ///
-/// With [`#[mini::main(grace = "10s")]`](crate::main) all groups end when the program is asked to.
+/// With [`#[mini::main(grace = "10s")]`](crate::main) all groups end when the program is asked to. If the last handle
+/// of a group is dropped because the body of `main` returns, the group also ends in this way, within the program's
+/// grace and without that line on stderr.
 ///
 /// # Examples
 ///

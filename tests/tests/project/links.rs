@@ -3,7 +3,8 @@
 //! A chapter of the guide is read on the forge and in rustdoc. Its links are references, defined at its end as the
 //! forge needs them: other files, and pages of the published reference. In rustdoc `links.md` comes before each
 //! chapter. It defines the same labels as rustdoc needs them, and of two definitions Markdown takes the first. So
-//! rustdoc checks that each item exists, and is what its page's name says.
+//! rustdoc checks that each item exists, and is what its page's name says. `feature_links.md` has those of the items
+//! that exist only with a feature.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write;
@@ -14,6 +15,16 @@ use pulldown_cmark::{BrokenLink, CodeBlockKind, Event, LinkType, Options, Parser
 
 /// The pages of the library `mini`, as the workflow `pages` publishes them.
 const REFERENCE: &str = "https://mini-rt.github.io/mini/mini/";
+
+/// The beginnings of items that exist only with a feature that is off by default.
+const OF_FEATURES: [&str; 6] = [
+    "crate::io::AsyncBufReadExt",
+    "crate::io::BufReader",
+    "crate::io::Lines",
+    "crate::io::Split",
+    "crate::net::incoming",
+    "crate::sim",
+];
 
 /// A file of the repository, for readers who are elsewhere.
 const FORGE: &str = "https://github.com/mini-rt/mini/blob/main/";
@@ -202,15 +213,35 @@ fn in_rustdoc(guide: &Path, link: &str) -> Option<String> {
     })
 }
 
+/// Whether a definition for rustdoc names an item that exists only with a feature.
+fn needs_feature(link: &str) -> bool {
+    let item = link.split_once('@').map_or(link, |(_kind, item)| item);
+    let mut rests = OF_FEATURES.iter().filter_map(|begin| item.strip_prefix(begin));
+    rests.any(|rest| rest.is_empty() || rest.starts_with("::"))
+}
+
+/// Writes definitions, if the file has others; returns whether it had.
+fn is_written(path: &Path, labels: &BTreeMap<String, (String, String)>) -> bool {
+    let text: String = labels.values().map(|(label, link)| format!("[{label}]: {link}\n")).collect();
+    let is_old = fs::read_to_string(path).ok().as_ref() != Some(&text);
+    if is_old {
+        fs::write(path, text).unwrap();
+    }
+    is_old
+}
+
 #[test]
 fn the_guide_is_the_same_on_the_forge_and_in_rustdoc() {
     let guide = root().join("runtime/guide");
-    let links = guide.join("links.md");
-    let mut labels = BTreeMap::new();
+    let (links, feature_links) = (guide.join("links.md"), guide.join("feature_links.md"));
+    let modules = fs::read_to_string(root().join("runtime/src/guide.rs")).unwrap();
+    let (mut labels, mut feature_labels) = (BTreeMap::new(), BTreeMap::new());
     for (path, chapter) in documents(&guide) {
-        if root().join(&path) == links {
+        if [&links, &feature_links].contains(&&root().join(&path)) {
             continue;
         }
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let includes = format!("feature_links.md\")\n)]\n#[doc = include_str!(\"../guide/{name}\")]");
         let path = path.display();
         assert!(chapter.hidden.is_empty(), "{path}: the forge shows these lines: {:#?}", chapter.hidden);
         for (kind, link) in chapter.links {
@@ -219,14 +250,15 @@ fn the_guide_is_the_same_on_the_forge_and_in_rustdoc() {
         }
         for (label, link) in chapter.definitions {
             let Some(link) = in_rustdoc(&guide, &link) else { continue };
+            let is_of_feature = needs_feature(&link);
+            let is_included = modules.contains(&includes);
+            assert!(!is_of_feature || is_included, "{path}: `guide.rs` has no feature_links.md before it");
+            let labels = if is_of_feature { &mut feature_labels } else { &mut labels };
             let before = labels.insert(label.to_lowercase(), (label.clone(), link.clone()));
             let is_same = before.is_none_or(|(_, before)| before == link);
             assert!(is_same, "{path}: [{label}] is something else in another chapter");
         }
     }
-    let text: String = labels.into_values().map(|(label, link)| format!("[{label}]: {link}\n")).collect();
-    if fs::read_to_string(&links).ok().as_ref() != Some(&text) {
-        fs::write(&links, text).unwrap();
-        panic!("runtime/guide/links.md was out of date, and has been written anew");
-    }
+    let written = [is_written(&links, &labels), is_written(&feature_links, &feature_labels)];
+    assert_eq!(written, [false; 2], "links.md or feature_links.md was out of date, and has been written anew");
 }

@@ -20,12 +20,8 @@
 //! with a loop of their own. Neither does TLS (see [`Serve::handshake`] and [`FuturesIo`]) or writes a log
 //! (tower-http's `TraceLayer` does).
 //!
-//! The feature `client` adds a client: `client()` returns hyper-util's client, which pools its connections, and
+//! The feature `client` adds a client: `client()` returns hyper-util's `Client`, which pools its connections, and
 //! `Connector` opens them.
-
-#[cfg(doctest)]
-#[doc = include_str!("../../../guide/servers.md")]
-mod guide {}
 
 #[cfg(feature = "client")]
 mod client;
@@ -41,6 +37,9 @@ mod service;
 pub use client::{ClientStream, Connector, client, client_builder};
 pub use connection::serve_connection;
 pub use futures_io::FuturesIo;
+#[cfg(feature = "client")]
+#[doc(no_inline)]
+pub use hyper_util::client::legacy::Client;
 pub use limits::Limits;
 pub use paced::Paced;
 pub use serve::{Handshake, Plain, Report, Serve, Serving, serve};

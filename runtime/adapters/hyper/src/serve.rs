@@ -92,7 +92,7 @@ impl<L, S, Stop, Shake> Serve<L, S, Stop, Shake> {
     /// # mini::block_on(async {
     /// # let (listener, router) = (mini::net::TcpListener::bind("127.0.0.1:8080").await?, Router::new());
     /// let report = mini_hyper::serve(listener, router).with_graceful_shutdown(mini::signal::termination()).await?;
-    /// println!("{} connections were cut off", report.cut);
+    /// println!("{report}"); // connections: 12 finished, 1 cut off
     /// # std::io::Result::Ok(()) }).unwrap();
     /// ```
     pub fn with_graceful_shutdown<F: Future + Send + 'static>(self, stop: F) -> Serve<L, S, F, Shake> {
@@ -206,7 +206,14 @@ where
     }
 }
 
-/// The number of a server's connections, by how they ended.
+/// The number of a server's connections, by how they ended. Its `Display` is a line for people.
+///
+/// # Examples
+///
+/// ```
+/// let report = mini_hyper::Report { finished: 5, failed: 0, cut: 1 };
+/// assert_eq!(report.to_string(), "connections: 5 finished, 1 cut off");
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     /// Ended in order, by either side, for example because the client was silent between two requests for too long; see
@@ -216,6 +223,14 @@ pub struct Report {
     pub failed: usize,
     /// Still busy after the grace.
     pub cut: usize,
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "connections: {} finished", self.finished)?;
+        let counts = [(self.failed, "failed"), (self.cut, "cut off")];
+        counts.iter().filter(|(count, _)| *count > 0).try_for_each(|(count, what)| write!(f, ", {count} {what}"))
+    }
 }
 
 /// How a connection has ended. No `Result`: nothing is to be told of an error that nobody takes out of the set, as the

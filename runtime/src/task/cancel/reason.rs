@@ -29,7 +29,9 @@ pub enum Reason {
     Shutdown,
     /// The owner of the token is gone, such as a group whose last handle was dropped.
     ParentGone,
-    /// A sibling has failed.
+    /// Another task of the same group has failed. mini itself never cancels a token for this reason: a program passes
+    /// it to [`drop_guard`](super::CancelToken::drop_guard) or [`cancel`](super::CancelToken::cancel), so that the
+    /// first error ends the other tasks.
     SiblingFailed,
     /// A signal asked the program to end.
     Signal,

@@ -189,8 +189,11 @@ impl Report {
         self.tally.finished
     }
 
-    /// Returns the number of tasks that were cancelled otherwise: aborted by their handles, or dropped with their
-    /// runtime.
+    /// Returns the number of tasks whose futures were dropped before they were ready, but not by this shutdown: tasks
+    /// that were aborted by their handles or by an earlier shutdown of a subgroup, or dropped with their runtime.
+    ///
+    /// A task that ends because its token is cancelled counts as [finished](Self::finished), even if it returns the
+    /// [`Cancelled`] as an error.
     ///
     /// # Examples
     ///
