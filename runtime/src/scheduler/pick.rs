@@ -3,7 +3,6 @@
 //! A simulation does. Its runtime is a `current_thread` one with a paused clock, so all tasks are owned. Set by
 //! [`Config`](super::config::Config), once for each core; without one each question costs a branch.
 
-use std::any::Any;
 use std::collections::HashMap;
 use std::fmt::Debug;
 use std::num::NonZeroU64;
@@ -43,5 +42,6 @@ pub(crate) trait Pick: Debug + Send + Sync {
     fn hosts_of(&self, tasks: &mut dyn Iterator<Item = u64>) -> HashMap<u64, Arc<str>>;
 
     /// For the module that has set it.
-    fn as_any(&self) -> &dyn Any;
+    #[cfg(feature = "sim")]
+    fn as_any(&self) -> &dyn std::any::Any;
 }
