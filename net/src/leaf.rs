@@ -366,7 +366,7 @@ impl Sending<'_> {
         ready!(mini_context::check_budget(cx, &*self));
         let Sending { waiting, buf, to } = self;
         if let Receiver::Host(resolve) = to {
-            let first = ready!(resolve.poll(cx)).map(|mut addrs| addrs.next());
+            let first = ready!(resolve.poll(cx, None)).map(|mut addrs| addrs.next());
             *to = match first {
                 Ok(Some(addr)) => Receiver::Known(addr.into()),
                 Ok(None) => Receiver::Wrong(Some(no_address())),

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use futures_lite::StreamExt;
 use futures_lite::future::or;
 use futures_lite::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
-use mini::io::{raw_os_error, stderr, stdin, stdout};
+use mini::io::{stderr, stdin, stdout};
 use mini::runtime::Builder;
 use mini_tests::child_support::own_test;
 use mini_tests::net_support::{ScratchPath, Words};
@@ -403,7 +403,7 @@ fn streams_are_opened_later_if_no_descriptor_is_left() {
         setrlimit(Resource::Nofile, Rlimit { current: Some(free as u64), maximum: limit.maximum })?;
         let (stdin, stdout, mut byte) = (stdin(), stdout(), [0]);
         for error in [stdin.read(&mut byte).await.unwrap_err(), stdout.write(b"lost").await.unwrap_err()] {
-            assert_eq!(raw_os_error(&error), Some(Errno::MFILE.raw_os_error()), "{error}");
+            assert_eq!(error.raw_os_error(), Some(Errno::MFILE.raw_os_error()), "{error}");
         }
         stdout.flush().await?;
         setrlimit(Resource::Nofile, limit)?;

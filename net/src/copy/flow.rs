@@ -52,22 +52,6 @@ pub(super) enum Last {
     Close,
 }
 
-/// A step, as an error names it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
-    Reading,
-    Writing,
-    Flushing,
-    Closing,
-}
-
-/// An error, and where it came from.
-#[derive(Debug)]
-pub(super) struct Failure {
-    pub(super) step: Step,
-    pub(super) error: io::Error,
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Copying,
@@ -90,12 +74,6 @@ enum Route {
 enum Read {
     IntoBuffer(usize),
     IntoPipe(usize),
-}
-
-impl Step {
-    fn failed(self) -> impl Fn(io::Error) -> Failure {
-        move |error| Failure { step: self, error }
-    }
 }
 
 impl Flow {
@@ -124,12 +102,7 @@ impl Flow {
     }
 
     /// Copies until the reader ends, and returns the number of bytes.
-    pub(super) fn poll<R, W>(
-        &mut self,
-        cx: &mut Context<'_>,
-        reader: &mut R,
-        writer: &mut W,
-    ) -> Poll<Result<u64, Failure>>
+    pub(super) fn poll<R, W>(&mut self, cx: &mut Context<'_>, reader: &mut R, writer: &mut W) -> Poll<io::Result<u64>>
     where
         R: AsyncRead + Unpin + ?Sized,
         W: AsyncWrite + Unpin + ?Sized,
@@ -154,7 +127,7 @@ impl Flow {
                     self.stage = if self.last == Last::Close { Stage::Closing } else { Stage::Done };
                 }
                 Stage::Closing => {
-                    ready!(Pin::new(&mut *writer).poll_close(cx)).map_err(Step::Closing.failed())?;
+                    ready!(Pin::new(&mut *writer).poll_close(cx))?;
                     self.stage = Stage::Done;
                 }
                 Stage::Done => return Poll::Ready(Ok(self.copied)),
@@ -174,7 +147,7 @@ impl Flow {
     }
 
     /// Reads once, into the buffer or the pipe; both are empty.
-    fn poll_read<R, W>(&mut self, cx: &mut Context<'_>, reader: &mut R, writer: &W) -> Poll<Result<(), Failure>>
+    fn poll_read<R, W>(&mut self, cx: &mut Context<'_>, reader: &mut R, writer: &W) -> Poll<io::Result<()>>
     where
         R: AsyncRead + Unpin + ?Sized,
         W: ?Sized,
@@ -188,7 +161,7 @@ impl Flow {
                 read.map(Read::IntoBuffer)
             }
         };
-        let is_much = match read.map_err(Step::Reading.failed())? {
+        let is_much = match read? {
             Read::IntoBuffer(0) => {
                 self.stage = Stage::Flushing;
                 return Poll::Ready(Ok(()));
@@ -241,7 +214,7 @@ impl Flow {
     }
 
     /// Writes once, from the buffer or else from the pipe.
-    fn poll_write<W>(&mut self, cx: &mut Context<'_>, writer: &mut W) -> Poll<Result<(), Failure>>
+    fn poll_write<W>(&mut self, cx: &mut Context<'_>, writer: &mut W) -> Poll<io::Result<()>>
     where
         W: AsyncWrite + Unpin + ?Sized,
     {
@@ -255,7 +228,7 @@ impl Flow {
             };
             written.and_then(|written| self.buffer.written(written))
         };
-        self.copied += written.map_err(Step::Writing.failed())? as u64;
+        self.copied += written? as u64;
         self.unflushed = true;
         Poll::Ready(Ok(()))
     }
@@ -282,12 +255,12 @@ impl Flow {
         }
     }
 
-    fn poll_flush<W>(&mut self, cx: &mut Context<'_>, writer: &mut W) -> Poll<Result<(), Failure>>
+    fn poll_flush<W>(&mut self, cx: &mut Context<'_>, writer: &mut W) -> Poll<io::Result<()>>
     where
         W: AsyncWrite + Unpin + ?Sized,
     {
         if self.unflushed {
-            ready!(Pin::new(writer).poll_flush(cx)).map_err(Step::Flushing.failed())?;
+            ready!(Pin::new(writer).poll_flush(cx))?;
             self.unflushed = false;
         }
         Poll::Ready(Ok(()))

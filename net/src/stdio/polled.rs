@@ -4,10 +4,10 @@
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Read, Write};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileTypeExt;
 
-use crate::error::{Object, failed, is_shortage};
+use crate::error::is_shortage;
 use crate::ready::Interest;
 use crate::source::{Rule, Source};
 use crate::sys::{self, socket};
@@ -25,7 +25,7 @@ impl Polled {
     /// descriptor left.
     pub(super) fn open(fd: BorrowedFd<'_>, interest: Interest) -> io::Result<Option<Source<Polled>>> {
         match Polled::try_open(fd, interest) {
-            Err(error) if is_shortage(&error) => Err(failed("open", Object::Fd(fd.as_raw_fd()))(error)),
+            Err(error) if is_shortage(&error) => Err(error),
             opened => Ok(opened.ok().flatten().map(|polled| Source::new(polled, Rule::Whole))),
         }
     }

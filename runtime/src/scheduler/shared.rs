@@ -10,7 +10,6 @@ use std::task::Wake;
 use std::time::Instant;
 
 use mini_context::contain;
-use mini_net::{Object, failed};
 use mini_time::Clock;
 
 use crate::blocking::Blocking;
@@ -88,7 +87,7 @@ impl Shared {
     pub(crate) fn new(config: Config) -> io::Result<Arc<Self>> {
         let usual = || if config.is_multi_thread { Clock::real() } else { Clock::pausable(config.start_paused) };
         let clock = config.simulated_clock().unwrap_or_else(usual);
-        let post = ReactorHandle::new().map_err(failed("start a runtime", Object::Nothing))?;
+        let post = ReactorHandle::new()?;
         let dumps = config.dump_on_quit;
         task::tell_table();
         let shared = Arc::new_cyclic(|weak| {
@@ -140,7 +139,7 @@ impl Shared {
             let index = shared.external_core().index();
             let _is_first = shared.cores[index].ownership.wants_thread();
             shared.idle.unpark(index); // it is on its way up: a task that comes meanwhile needs no second one
-            worker::start_thread(&shared, index).map_err(failed("start a worker thread", Object::Nothing))?;
+            worker::start_thread(&shared, index)?;
         }
         if shared.warns() || shared.config.is_simulated() && config::warns(true)? {
             watcher::watch(&shared);
