@@ -234,7 +234,6 @@ impl Shared {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        self.process.check("spawn_blocking");
         #[cfg(feature = "sim")]
         if self.config.is_simulated() {
             return self.simulate_blocking(job, origin);
