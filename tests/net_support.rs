@@ -323,3 +323,9 @@ pub fn now<T>(polled: Poll<T>) -> T {
         Poll::Pending => panic!("this should not have to wait"),
     }
 }
+
+/// The number of the system's error: of `error` itself, or of its source.
+pub fn raw_os_error(error: &io::Error) -> Option<i32> {
+    let source = || std::error::Error::source(error)?.downcast_ref::<io::Error>()?.raw_os_error();
+    error.raw_os_error().or_else(source)
+}

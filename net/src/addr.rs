@@ -9,7 +9,6 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::vec;
 
-use crate::error::{Object, failed};
 use crate::source::Site;
 use mini_context::IoKind;
 
@@ -64,8 +63,7 @@ pub(crate) enum Found {
 ///
 /// # Errors
 ///
-/// Returns `InvalidInput` if a string is not an address. If the host is not found, returns the error of getaddrinfo(3),
-/// with the name of the host.
+/// Returns `InvalidInput` if a string is not an address. If the host is not found, returns the error of getaddrinfo(3).
 ///
 /// # Panics
 ///
@@ -145,10 +143,7 @@ impl ToTarget for str {
         }
         match name_and_port(self) {
             Ok((host, port)) => Target::Name { host: host.to_owned(), port },
-            Err(why) => {
-                let wrong = invalid(&format!("not an address: {why}"));
-                Target::Wrong(failed("look up", Object::Host(self.to_owned()))(wrong))
-            }
+            Err(why) => Target::Wrong(invalid(&format!("`{self}` is not an address: {why}"))),
         }
     }
 }

@@ -9,13 +9,11 @@ use std::os::fd::{AsFd, OwnedFd};
 use socket2::SockAddr;
 
 use crate::async_fd::check_interest;
-use crate::error::{Object, failed};
 use crate::kind::sealed::Kind;
 use crate::kind::{ListenerKind, SocketKind};
 use crate::leaf::Call;
 use crate::ready::Interest;
 use crate::source::{Channel, Left, Source};
-use crate::sys;
 use crate::unfilled::read_source_into;
 
 /// Reads into one buffer.
@@ -196,7 +194,7 @@ impl<K: ListenerKind> Call<OwnedFd> for Accept<K> {
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Err(e),
                 Err(e) if is_about_one_connection(&e) => {}
                 // Running out of files or memory too: the readiness stays, so the next accept tries again.
-                Err(e) => return Err(no_connection(source, e)),
+                Err(e) => return Err(e),
             }
         }
     }
@@ -204,16 +202,6 @@ impl<K: ListenerKind> Call<OwnedFd> for Accept<K> {
 
 /// The calls that a new socket costs besides its creation: set-up, registration, close.
 pub(crate) const CALLS_OF_A_SOCKET: u8 = 3;
-
-/// The error of a listener, with its address.
-#[cold]
-fn no_connection(source: &Source, error: io::Error) -> io::Error {
-    const ACCEPT: &str = "accept a connection on";
-    match sys::socket::local_addr(source.io().as_fd()) {
-        Ok(addr) => failed(ACCEPT, &addr)(error),
-        Err(_) => failed(ACCEPT, Object::Fd(source.raw_fd()))(error),
-    }
-}
 
 impl<F: FnMut() -> io::Result<R>, R> Call<OwnedFd> for Custom<F> {
     type Output = R;

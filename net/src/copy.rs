@@ -1,7 +1,7 @@
 //! Copying from a reader to a writer, and both ways between two streams.
 //!
 //! Called by users. A `flow` copies one direction: through `buffer`, or through `pipe` if `ends` finds a socket at both
-//! ends. This file has the two futures, and the texts of errors.
+//! ends. This file has the two futures.
 //!
 //! # Rejected
 //!
@@ -9,7 +9,6 @@
 //! - Filling the buffer while a write waits: the socket that is read has its own buffer for that, and the peer learns
 //!   sooner that its data is not taken.
 
-use std::error::Error;
 use std::fmt;
 use std::io;
 use std::pin::Pin;
@@ -26,7 +25,7 @@ mod ends;
 mod flow;
 mod pipe;
 
-use flow::{Failure, Flow, Last, Step};
+use flow::{Flow, Last};
 
 /// Copies from `a` to `b` and from `b` to `a` until both have ended; returns the number of bytes each way, in this
 /// order.
@@ -66,9 +65,7 @@ use flow::{Failure, Flow, Last, Step};
 ///
 /// # Errors
 ///
-/// Returns the first error of either direction; it ends both. The error has the kind of the original error, and its
-/// text names the end and the step that failed. The original error, with the number of the system, is its
-/// [`source`](std::error::Error::source). Returns `WriteZero` if an end takes no more data.
+/// Returns the first error of either direction; it ends both. Returns `WriteZero` if an end takes no more data.
 ///
 /// # Panics
 ///
@@ -114,7 +111,7 @@ where
 ///
 /// # Errors
 ///
-/// Returns the errors of `reader` and `writer`, in the form described at [`copy_bidirectional`].
+/// Returns the errors of `reader` and `writer`, and `WriteZero` if the writer takes no more data.
 ///
 /// # Panics
 ///
@@ -205,10 +202,9 @@ where
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let CopyBidirectional { a, b, there, back } = self.get_mut();
-        let wait = there.wait();
-        noted(wait, || {
-            let there = there.poll(cx, &mut **a, &mut **b).map_err(|failure| told(wait, "`a`", "`b`", failure))?;
-            let back = back.poll(cx, &mut **b, &mut **a).map_err(|failure| told(wait, "`b`", "`a`", failure))?;
+        noted(there.wait(), || {
+            let there = there.poll(cx, &mut **a, &mut **b)?;
+            let back = back.poll(cx, &mut **b, &mut **a)?;
             Poll::Ready(Ok((ready!(there), ready!(back))))
         })
     }
@@ -223,11 +219,7 @@ where
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let Copy { reader, writer, flow } = self.get_mut();
-        let wait = flow.wait();
-        noted(wait, || {
-            let polled = flow.poll(cx, &mut **reader, &mut **writer);
-            polled.map_err(|failure| told(wait, "the reader", "the writer", failure))
-        })
+        noted(flow.wait(), || flow.poll(cx, &mut **reader, &mut **writer))
     }
 }
 
@@ -260,38 +252,6 @@ fn noted<T>(wait: Wait, poll: impl FnOnce() -> Poll<T>) -> Poll<T> {
     let waits = notes.wait.map(|noted| noted.at(wait.location));
     swap_notes(Notes { wait: waits.or(before.wait), timer: notes.timer.or(before.timer) });
     polled
-}
-
-/// The error as the user gets it.
-fn told(wait: Wait, from: &'static str, to: &'static str, Failure { step, error }: Failure) -> io::Error {
-    let doing = match step {
-        Step::Reading => ["reading from ", from],
-        Step::Writing => ["writing to ", to],
-        Step::Flushing => ["flushing ", to],
-        Step::Closing => ["closing ", to],
-    };
-    io::Error::new(error.kind(), CopyError { call: wait.site.method, doing, error })
-}
-
-/// The end of a copy that failed, the step, and the error.
-#[derive(Debug)]
-struct CopyError {
-    call: &'static str,
-    doing: [&'static str; 2],
-    error: io::Error,
-}
-
-impl fmt::Display for CopyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let CopyError { call, doing: [doing, end], error } = self;
-        write!(f, "{call}: {doing}{end}: {error}")
-    }
-}
-
-impl Error for CopyError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        Some(&self.error)
-    }
 }
 
 impl<A: ?Sized, B: ?Sized> fmt::Debug for CopyBidirectional<'_, A, B> {

@@ -171,6 +171,11 @@ impl<T: AsFd> Source<T> {
 pub(crate) trait Place {
     /// Removes the waiter of a future that is dropped.
     fn forget(&self, key: &mut Key);
+
+    /// Returns `true` if a future with this key may wait here.
+    fn may_wait(&self, key: &Key) -> bool {
+        !key.is_empty()
+    }
 }
 
 impl<T: AsFd> Place for Source<T> {
@@ -215,7 +220,7 @@ impl<T: AsFd> Waiting<'_, Source<T>> {
 impl<P: Place> Drop for Waiting<'_, P> {
     fn drop(&mut self) {
         // Rare: a wait that has ended has no key.
-        if !self.key.is_empty() {
+        if self.place.may_wait(&self.key) {
             self.place.forget(&mut self.key);
             self.wait.forget_note();
         }
@@ -366,7 +371,7 @@ impl Sending<'_> {
         ready!(mini_context::check_budget(cx, &*self));
         let Sending { waiting, buf, to } = self;
         if let Receiver::Host(resolve) = to {
-            let first = ready!(resolve.poll(cx)).map(|mut addrs| addrs.next());
+            let first = ready!(resolve.poll(cx, None)).map(|mut addrs| addrs.next());
             *to = match first {
                 Ok(Some(addr)) => Receiver::Known(addr.into()),
                 Ok(None) => Receiver::Wrong(Some(no_address())),

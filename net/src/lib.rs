@@ -48,7 +48,8 @@ pub use async_fd::{AsyncFd, AsyncFdReadyGuard, TryIoError};
 pub use context::{Blocking, Delay, EnterGuard, enter};
 #[cfg(feature = "futures-io")]
 pub use copy::{copy, copy_bidirectional};
-pub use error::{IntoObject, Object, OperationError, failed, is_shortage, no_thread, raw_os_error};
+#[doc(hidden)]
+pub use error::{is_shortage, no_thread, with_limit};
 pub use kind::Listener;
 pub use mini_context::IoKind;
 pub use reactor::{Events, Reactor};

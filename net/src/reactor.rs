@@ -8,9 +8,8 @@
 //!    that deliver share.
 //! 3. The wakers are called, with no lock held.
 //!
-//! A child of fork(2) shares the epoll instance with its parent. In the child a reactor takes no event, rings no bell,
-//! and does not remove sockets that are dropped: they are the parent's. It locks nothing either, because a thread of
-//! the parent may have held the lock.
+//! A child of fork(2) shares the epoll instance with its parent. In the child a reactor takes no event and no
+//! socket, and does not remove sockets that are dropped: they are the parent's.
 //!
 //! # Rejected
 //!
@@ -150,9 +149,7 @@ impl Reactor {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn notify(&self) {
-        if self.is_own() {
-            self.0.poller.notify();
-        }
+        self.0.poller.notify();
     }
 
     /// Sets a waker that is woken whenever a socket is registered and there was none before. So a driver that waits
@@ -197,22 +194,22 @@ impl Reactor {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn shutdown(&self) {
-        if !self.is_own() {
-            return;
-        }
         let mut woken = Vec::new();
         self.table_mut().shut(&mut woken);
         wake_all(&mut woken);
     }
 
-    /// Returns `true` if this process made the reactor, rather than one that it was forked from.
-    pub(crate) fn is_own(&self) -> bool {
-        self.0.process.is_current()
+    /// Returns an error in a child of fork(2) if the reactor was made before the fork.
+    fn check_process(&self) -> io::Result<()> {
+        if self.0.process.is_current() {
+            return Ok(());
+        }
+        Err(io::Error::other("its mini runtime was built before fork(2) and serves only the parent process"))
     }
 
-    /// Returns an error if the runtime has shut down, or is that of another process.
+    /// Returns an error if the runtime has shut down.
     pub(crate) fn check(&self) -> io::Result<()> {
-        if self.is_own() { self.table().check() } else { Err(left_in_parent_error()) }
+        self.table().check()
     }
 
     /// Returns `true` if the two are handles to the same one.
@@ -237,7 +234,7 @@ impl Reactor {
 
     /// The socket leaves the reactor.
     fn remove(&self, fd: RawFd, custody: Custody, token: Token) {
-        if self.is_own() {
+        if self.0.process.is_current() {
             self.0.poller.remove(fd, token, custody);
             self.vacate(token);
         }
@@ -268,9 +265,7 @@ impl Reactor {
 
     /// Takes a place in the table. If it is the first, wakes `on_use`.
     fn enter(&self, ready: Ready) -> io::Result<(Token, Lease)> {
-        if !self.is_own() {
-            return Err(left_in_parent_error());
-        }
+        self.check_process()?;
         let mut table = self.table_mut();
         let is_first = table.len() == 0;
         let entered = table.insert(ready)?;
@@ -302,11 +297,6 @@ impl Reactor {
 
 pub(crate) fn shut_down_error() -> io::Error {
     io::Error::other("its mini runtime has shut down")
-}
-
-/// For a socket that no reactor of this process serves.
-pub(crate) fn left_in_parent_error() -> io::Error {
-    io::Error::other("its mini runtime was built before fork(2) and serves only the parent process")
 }
 
 fn explain(error: io::Error) -> io::Error {

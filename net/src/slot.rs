@@ -94,14 +94,6 @@ impl Slot {
         self.word.clear_interest(seen, interest);
     }
 
-    /// In a child of fork(2): marks the slot as `ready`, which ends all its waits. Its waiters are tasks of the parent:
-    /// their wakers are neither called nor dropped.
-    pub(crate) fn abandon(&self, ready: Ready) {
-        let mut parents = Vec::new();
-        self.set(ready, &mut parents);
-        mem::forget(parents);
-    }
-
     /// Ready once the wait for `interest` is over, at once if it is already.
     ///
     /// A key is for one interest. `None` is for the `poll_` methods: the waiter can't be taken out again, and replaces

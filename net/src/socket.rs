@@ -27,7 +27,7 @@ pub(crate) mod methods {
     pub(crate) use std::io::{self, IoSlice, IoSliceMut};
     pub(crate) use std::marker::PhantomData;
     pub(crate) use std::net::Shutdown;
-    pub(crate) use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+    pub(crate) use std::os::fd::{AsFd, OwnedFd};
     pub(crate) use std::task::{Context, Poll};
 
     pub(crate) use socket2::{SockRef, Socket as Raw};
@@ -43,7 +43,7 @@ pub(crate) mod methods {
     pub(crate) use crate::call::{
         Accept, Custom, Peek, Recv, RecvFrom, RecvVectored, Send as SendCall, SendToAddr, SendVectored,
     };
-    pub(crate) use crate::error::{Object, failed};
+    pub(crate) use crate::error::{BIND, CONNECT, failed};
     pub(crate) use crate::future;
     pub(crate) use crate::kind::sealed::Kind;
     pub(crate) use crate::leaf::{Op, ReadExact, ReadToEnd, Readiness, WriteAll};
@@ -133,12 +133,6 @@ macro_rules! socket {
             #[allow(dead_code, reason = "not every type has options")]
             pub(crate) fn sock(&self) -> socket2::SockRef<'_> {
                 socket2::SockRef::from(self.source.io())
-            }
-
-            /// The error of an option that the system refuses.
-            #[allow(dead_code, reason = "not every type has options")]
-            pub(crate) fn refused(&self, operation: &'static str) -> impl FnOnce(std::io::Error) -> std::io::Error {
-                crate::error::failed(operation, crate::error::Object::Fd(self.source.raw_fd()))
             }
         }
 

@@ -34,10 +34,10 @@ use std::task::{Context, Poll, ready};
 use mini_context::{IoKind, Note, Reason, forget_wait, leave_note};
 
 use crate::context;
-use crate::reactor::{Reactor, Registration};
+use crate::reactor::{Reactor, Registration, shut_down_error};
 use crate::ready::{Interest, Ready};
 use crate::slot::{Key, Seen, Slot};
-use crate::sys::{self, Closer, Custody, fork::Process};
+use crate::sys::{self, Closer, Custody};
 
 mod channel;
 mod ops;
@@ -251,9 +251,9 @@ impl<T: AsFd> Source<T> {
                 return Poll::Ready(Err(e));
             }
         };
-        let seen = ready!(self.poll_wait(known, cx, wait, interest, key));
+        let seen = ready!(self.poll_wait(known, cx, wait, interest, key))?;
         mini_context::spend_call();
-        Poll::Ready(if seen.ready().intersects(interest.mask()) { Ok(seen) } else { Err(known.end_error()) })
+        Poll::Ready(if seen.ready().intersects(interest.mask()) { Ok(seen) } else { Err(shut_down_error()) })
     }
 
     /// Runs `op` once, whatever the readiness, and learns from it.
@@ -357,7 +357,7 @@ impl<T: AsFd> Source<T> {
     ) -> Poll<io::Result<Seen>> {
         ready!(mini_context::check_budget(cx, self.leaf(interest)));
         match self.registration_for(wait, interest) {
-            Ok(Some(known)) => self.poll_wait(known, cx, wait, interest, key.as_deref_mut()).map(Ok),
+            Ok(Some(known)) => self.poll_wait(known, cx, wait, interest, key.as_deref_mut()),
             Ok(None) => Poll::Ready(Ok(Slot::unregistered())),
             Err(e) => {
                 mini_context::spend_call();
@@ -414,8 +414,8 @@ impl<T: AsFd> Source<T> {
 
     /// After `WouldBlock`: registers if that is still to be done, and takes the readiness back.
     fn wait_is_needed(&self, wait: &Wait, seen: Seen, interest: Interest) -> io::Result<()> {
-        if let Some(known) = self.registration.get().filter(|_| seen.ready().is_shut_down()) {
-            return Err(known.end_error());
+        if self.registration.get().is_some() && seen.ready().is_shut_down() {
+            return Err(shut_down_error());
         }
         // The other direction has not been tried: the better guess is that it would work, which costs one try at most.
         // For this direction there is no guess: the kernel reports as soon as the fd is registered, perhaps on another
@@ -452,17 +452,13 @@ impl<T: AsFd> Source<T> {
         cx: &mut Context<'_>,
         wait: &Wait,
         interest: Interest,
-        mut key: Option<&mut Key>,
-    ) -> Poll<Seen> {
-        let mut polled = known.slot().poll_ready(cx, interest, key.as_deref_mut());
-        if polled.is_pending() && Process::has_parent() {
-            known.leave_parent();
-            // Even if another thread has just called `leave_parent`, which has put this waker out with the parent's.
-            polled = known.slot().poll_ready(cx, interest, key);
-        }
+        key: Option<&mut Key>,
+    ) -> Poll<io::Result<Seen>> {
+        let polled = known.slot().poll_ready(cx, interest, key);
         if polled.is_pending() {
+            known.check_process()?; // in a child nothing would end the wait
             wait.leave_note(known.fd());
         }
-        polled
+        polled.map(Ok)
     }
 }

@@ -23,16 +23,16 @@ use std::fmt;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::{LazyLock, OnceLock};
-use std::task::{Context, Poll};
+use std::sync::LazyLock;
+use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
+use crate::leaf::Place;
 use crate::ready::Interest;
 use crate::slot::Key;
 use crate::source::{Left, Source, Wait, poll_error};
 use crate::unfilled::Unfilled;
 
-mod handle;
 #[cfg(feature = "futures-io")]
 mod io_traits;
 mod leaf;
@@ -43,7 +43,6 @@ mod thread;
 #[cfg(feature = "tokio-io")]
 mod tokio_io;
 
-use handle::Handle;
 pub use leaf::{FlushOutput, ReadStdin, WriteAllOutput, WriteOutput};
 use polled::Polled;
 use thread::{FINISH, Reader, Writer};
@@ -82,8 +81,8 @@ fn finish_all(limit: Duration) {
 ///
 /// A handle belongs to the runtime in which it is made, as a socket does: its waits fail when that runtime shuts down.
 ///
-/// If several tasks wait for one handle by the I/O traits, only the last one to poll is woken. A task with a future or
-/// a handle of its own is independent of others.
+/// If several tasks wait for one handle by the I/O traits, only the last one to poll is sure to be woken. A task with a
+/// future or a handle of its own is independent of others.
 ///
 /// # Inputs that need a thread
 ///
@@ -110,7 +109,7 @@ fn finish_all(limit: Duration) {
 /// }
 /// # Ok::<(), std::io::Error>(()) }).unwrap();
 /// ```
-pub struct Stdin(Opened<In>);
+pub struct Stdin(Stream);
 
 /// The standard output; made by [`stdout`].
 pub type Stdout = Output<1>;
@@ -132,43 +131,36 @@ pub type Stderr = Output<2>;
 ///
 /// A handle belongs to the runtime in which it is made, as a socket does: its waits fail when that runtime shuts down.
 ///
-/// If several tasks wait for one handle by the I/O traits, only the last one to poll is woken. A task with a future or
-/// a handle of its own is independent of others.
+/// If several tasks wait for one handle by the I/O traits, only the last one to poll is sure to be woken. A task with a
+/// future or a handle of its own is independent of others.
 ///
 /// If a pipe or a socket has no reader any more, a write fails with `BrokenPipe`, because Rust programs ignore
 /// `SIGPIPE`. An output that is closed, or not open for writing, accepts all bytes and discards them, as in the
 /// standard library.
-pub struct Output<const FD: i32>(Opened<Out>);
+pub struct Output<const FD: i32>(Stream);
 
-/// A stream that is opened with its handle. If there is no descriptor left then, the next read or write opens it.
-struct Opened<S>(OnceLock<S>);
-
-enum In {
+/// One handle's access to a stream.
+enum Stream {
     Polled(Source<Polled>),
-    Thread(Handle<Reader>),
-}
-
-enum Out {
-    Polled(Source<Polled>),
-    Thread(Handle<Writer>),
+    Thread,
 }
 
 /// Returns a handle to the standard input of the process.
 ///
 /// Each handle is a file of its own (see proc_pid_fd(5)), so make one and keep it. It keeps the input that the process
-/// had when the handle was made. If no descriptor was left then, it keeps the input at the first read that finds one.
+/// had when the handle was made. If no descriptor is left then, a thread reads for it.
 ///
 /// # Examples
 ///
 /// See [`Stdin`].
 pub fn stdin() -> Stdin {
-    Stdin(Opened::new(In::open))
+    Stdin(Stream::open(io::stdin().as_fd(), Interest::READABLE))
 }
 
 /// Returns a handle to the standard output of the process.
 ///
 /// Each handle is a file of its own (see proc_pid_fd(5)), so make one and keep it. It keeps the output that the process
-/// had when the handle was made. If no descriptor was left then, it keeps the output at the first write that finds one.
+/// had when the handle was made. If no descriptor is left then, a thread writes for it.
 ///
 /// # Examples
 ///
@@ -180,7 +172,7 @@ pub fn stdin() -> Stdin {
 /// # Ok::<(), std::io::Error>(()) }).unwrap();
 /// ```
 pub fn stdout() -> Stdout {
-    Output(Opened::new(Stdout::open))
+    Output(Stream::open(io::stdout().as_fd(), Interest::WRITABLE))
 }
 
 /// Returns a handle to the standard error output of the process; see [`stdout`].
@@ -193,7 +185,7 @@ pub fn stdout() -> Stdout {
 /// # Ok::<(), std::io::Error>(()) }).unwrap();
 /// ```
 pub fn stderr() -> Stderr {
-    Output(Opened::new(Stderr::open))
+    Output(Stream::open(io::stderr().as_fd(), Interest::WRITABLE))
 }
 
 /// The `Site` of a method: `site!(Stdin, read, Read)` is `Stdin::read`, which waits to read.
@@ -206,24 +198,26 @@ macro_rules! site {
 #[cfg(any(feature = "futures-io", feature = "tokio-io"))]
 use site;
 
-impl<S> Opened<S> {
-    fn new(open: impl FnOnce() -> io::Result<S>) -> Opened<S> {
-        Opened(open().map_or_else(|_| OnceLock::new(), OnceLock::from))
+impl Stream {
+    fn open(fd: BorrowedFd<'_>, interest: Interest) -> Stream {
+        Polled::open(fd, interest).map_or(Stream::Thread, Stream::Polled)
     }
 
-    fn get(&self, open: impl FnOnce() -> io::Result<S>) -> io::Result<&S> {
-        if let Some(stream) = self.0.get() {
-            return Ok(stream);
-        }
-        let stream = open()?;
-        Ok(self.0.get_or_init(|| stream))
+    fn is_by_thread(&self) -> bool {
+        matches!(self, Stream::Thread)
     }
 }
 
-impl In {
-    fn open() -> io::Result<In> {
-        let polled = Polled::open(io::stdin().as_fd(), Interest::READABLE)?;
-        Ok(polled.map_or_else(|| In::Thread(Handle::new(&INPUT)), In::Polled))
+/// A future that waits for a thread has no key.
+impl Place for Stream {
+    fn forget(&self, key: &mut Key) {
+        if let Stream::Polled(source) = self {
+            source.forget(key);
+        }
+    }
+
+    fn may_wait(&self, key: &Key) -> bool {
+        self.is_by_thread() || !key.is_empty()
     }
 }
 
@@ -241,7 +235,7 @@ impl Stdin {
     ///
     /// # Errors
     ///
-    /// Returns the errors of read(2). Fails if a thread is needed and can't be started, and if no descriptor is left to
+    /// Returns the errors of read(2). Fails if a thread is needed and can't be started, or has no descriptor left to
     /// open the stream.
     ///
     /// # Panics
@@ -269,21 +263,13 @@ impl Stdin {
         if let Err(e) = simulated::check_read(wait) {
             return poll_error(cx, self, e);
         }
-        match self.0.get(In::open) {
-            Err(e) => poll_error(cx, self, e),
-            Ok(In::Thread(handle)) => {
-                handle.poll(Interest::READABLE, key, |reader, key| reader.poll_read(cx, wait, key, &mut buf))
+        match &self.0 {
+            Stream::Thread => {
+                ready!(mini_context::check_budget(cx, self));
+                mini_context::spend_if_ready(INPUT.poll_read(cx, wait, &mut buf))
             }
-            Ok(In::Polled(source)) => source
+            Stream::Polled(source) => source
                 .poll_io(cx, wait, Interest::READABLE, key, |source| Ok((source.io().read(&mut buf)?, Left::Perhaps))),
-        }
-    }
-
-    fn forget(&self, key: &mut Key) {
-        match self.0.0.get() {
-            None => {}
-            Some(In::Polled(source)) => source.forget(key),
-            Some(In::Thread(handle)) => handle.forget(key),
         }
     }
 }
@@ -291,10 +277,8 @@ impl Stdin {
 impl<const FD: i32> Output<FD> {
     const NAME: &'static str = if FD == 1 { "Stdout" } else { "Stderr" };
 
-    fn open() -> io::Result<Out> {
-        let (stdout, stderr) = (io::stdout(), io::stderr());
-        let polled = Polled::open(if FD == 1 { stdout.as_fd() } else { stderr.as_fd() }, Interest::WRITABLE)?;
-        Ok(polled.map_or_else(|| Out::Thread(Handle::new(&OUTPUTS[FD as usize - 1])), Out::Polled))
+    fn writer() -> &'static Writer {
+        &OUTPUTS[FD as usize - 1]
     }
 
     /// A duplicate of what the process has now.
@@ -354,7 +338,8 @@ impl<const FD: i32> Output<FD> {
         WriteAllOutput::new(self, site!(Self::NAME, write_all, Write), buf)
     }
 
-    /// Waits until the system has everything that was written before the first poll.
+    /// Waits until the system has everything that was written before the first poll. If a thread writes, the wait
+    /// may include bytes that other tasks have written since.
     ///
     /// The future is ready at once where no thread is needed; see [`Output`]. The buffer of `println!` is not flushed.
     ///
@@ -387,38 +372,24 @@ impl<const FD: i32> Output<FD> {
         if let Some(polled) = simulated::poll_write(cx, self, Self::current, buf) {
             return polled;
         }
-        match self.0.get(Self::open) {
-            Err(e) => poll_error(cx, self, e),
-            Ok(Out::Thread(handle)) => {
-                handle.poll(Interest::WRITABLE, key, |writer, key| writer.poll_write(cx, wait, key, buf))
+        match &self.0 {
+            Stream::Thread => {
+                ready!(mini_context::check_budget(cx, self));
+                mini_context::spend_if_ready(Self::writer().poll_write(cx, wait, buf))
             }
-            Ok(Out::Polled(source)) => {
+            Stream::Polled(source) => {
                 source.poll_io(cx, wait, Interest::WRITABLE, key, |source| Ok((source.io().write(buf)?, Left::Perhaps)))
             }
         }
     }
 
-    fn poll_flush_of(
-        &self,
-        cx: &mut Context<'_>,
-        wait: &Wait,
-        key: Option<&mut Key>,
-        until: &mut Option<u64>,
-    ) -> Poll<io::Result<()>> {
-        match self.0.0.get() {
-            // Nothing was written, or the system has it.
-            None | Some(Out::Polled(_)) => mini_context::poll_budget(cx, self).map(Ok),
-            Some(Out::Thread(handle)) => {
-                handle.poll(Interest::READABLE, key, |writer, key| writer.poll_flush(cx, wait, key, until))
+    fn poll_flush_of(&self, cx: &mut Context<'_>, wait: &Wait, until: &mut Option<u64>) -> Poll<io::Result<()>> {
+        match &self.0 {
+            Stream::Polled(_) => mini_context::poll_budget(cx, self).map(Ok), // the system has it
+            Stream::Thread => {
+                ready!(mini_context::check_budget(cx, self));
+                mini_context::spend_if_ready(Self::writer().poll_flush(cx, wait, until))
             }
-        }
-    }
-
-    fn forget(&self, key: &mut Key) {
-        match self.0.0.get() {
-            None => {}
-            Some(Out::Polled(source)) => source.forget(key),
-            Some(Out::Thread(handle)) => handle.forget(key),
         }
     }
 }
@@ -429,13 +400,13 @@ fn duplicate(fd: BorrowedFd<'_>) -> io::Result<File> {
 
 impl fmt::Debug for Stdin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Stdin").field("by_thread", &matches!(self.0.0.get(), Some(In::Thread(_)))).finish()
+        f.debug_struct("Stdin").field("by_thread", &self.0.is_by_thread()).finish()
     }
 }
 
 impl<const FD: i32> fmt::Debug for Output<FD> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct(Self::NAME).field("by_thread", &matches!(self.0.0.get(), Some(Out::Thread(_)))).finish()
+        f.debug_struct(Self::NAME).field("by_thread", &self.0.is_by_thread()).finish()
     }
 }
 

@@ -106,7 +106,7 @@ impl TcpListener {
     /// Safe: nothing is bound.
     #[track_caller]
     pub fn bind(addr: impl ToSocketAddrs) -> future::Bind {
-        future::Bind(TryEach::new(&addr, site!(bind, Resolve), |(), addr| bind(addr, false)))
+        future::Bind(TryEach::new(&addr, site!(bind, Resolve), BIND, |(), addr| bind(addr, false)))
     }
 
     /// Listens like [`bind`](Self::bind), on an address that several listeners may share. On Linux the kernel spreads
@@ -142,7 +142,7 @@ impl TcpListener {
     /// Safe: nothing is bound.
     #[track_caller]
     pub fn bind_reuse_port(addr: impl ToSocketAddrs) -> future::Bind {
-        future::Bind(TryEach::new(&addr, site!(bind_reuse_port, Resolve), |(), addr| bind(addr, true)))
+        future::Bind(TryEach::new(&addr, site!(bind_reuse_port, Resolve), BIND, |(), addr| bind(addr, true)))
     }
 
     listener_methods!(TcpStream, SocketAddr, Accept);
@@ -153,16 +153,12 @@ impl TcpListener {
 }
 
 fn bind(addr: SocketAddr, is_shared: bool) -> io::Result<TcpListener> {
-    let open = || {
-        let listener = TcpListener::adopt(sys::socket::open(Domain::for_address(addr), Type::STREAM)?.into());
-        listener.sock().set_reuse_address(true)?;
-        if is_shared {
-            listener.sock().set_reuse_port(true)?;
-        }
-        sys::socket::bind(listener.as_fd(), &addr.into())?;
-        Ok(listener)
-    };
-    let listener = open().map_err(failed("bind to", addr))?;
-    sys::socket::listen(listener.as_fd(), BACKLOG).map_err(failed("listen on", addr))?;
+    let listener = TcpListener::adopt(sys::socket::open(Domain::for_address(addr), Type::STREAM)?.into());
+    listener.sock().set_reuse_address(true)?;
+    if is_shared {
+        listener.sock().set_reuse_port(true)?;
+    }
+    sys::socket::bind(listener.as_fd(), &addr.into())?;
+    sys::socket::listen(listener.as_fd(), BACKLOG)?;
     Ok(listener)
 }

@@ -61,7 +61,7 @@ impl UdpSocket {
     /// Safe: nothing is bound.
     #[track_caller]
     pub fn bind(addr: impl ToSocketAddrs) -> future::BindUdp {
-        future::BindUdp(TryEach::new(&addr, site!(bind, Resolve), |(), addr| UdpSocket::bind_with(addr, |_| Ok(()))))
+        future::BindUdp(TryEach::new(&addr, site!(bind, Resolve), BIND, |(), addr| bind(addr, |_| Ok(()))))
     }
 
     /// Binds to `addr`, after `prepare` has set the options that have to be set first.
@@ -81,11 +81,7 @@ impl UdpSocket {
     ///
     /// Returns the errors of `prepare` and bind(2).
     pub fn bind_with(addr: SocketAddr, prepare: impl FnOnce(&UdpSocket) -> io::Result<()>) -> io::Result<UdpSocket> {
-        let socket = sys::socket::open(Domain::for_address(addr), Type::DGRAM).map_err(failed("bind to", addr))?;
-        let socket = UdpSocket::adopt(socket.into());
-        prepare(&socket)?;
-        sys::socket::bind(socket.as_fd(), &addr.into()).map_err(failed("bind to", addr))?;
-        Ok(socket)
+        bind(addr, prepare).map_err(failed(BIND, addr))
     }
 
     /// Connects to the first address of `addr` that the system has a route to. The socket then sends to and receives
@@ -109,8 +105,8 @@ impl UdpSocket {
     #[track_caller]
     pub fn connect(&self, addr: impl ToSocketAddrs) -> future::ConnectUdp<'_> {
         let site = site!(connect, Resolve);
-        future::ConnectUdp::of(TryEach::with(self, &addr, site, |socket, addr| {
-            sys::socket::connect_datagrams(socket.as_fd(), &addr.into()).map_err(failed("connect to", addr))
+        future::ConnectUdp::of(TryEach::with(self, &addr, site, CONNECT, |socket, addr| {
+            sys::socket::connect_datagrams(socket.as_fd(), &addr.into())
         }))
     }
 
@@ -124,7 +120,7 @@ impl UdpSocket {
     ///
     /// Returns the errors of sendto(2), such as a message that is too long, and of [`lookup_host`](crate::lookup_host).
     /// Fails if it has to wait and the runtime has shut down. A connected socket fails with `EISCONN` on every system
-    /// but Linux (see [`raw_os_error`](crate::raw_os_error)).
+    /// but Linux.
     ///
     /// # Panics
     ///
@@ -194,4 +190,11 @@ impl UdpSocket {
     udp_methods!();
     ip_methods!();
     std_methods!(UdpSocket, std::net::UdpSocket);
+}
+
+fn bind(addr: SocketAddr, prepare: impl FnOnce(&UdpSocket) -> io::Result<()>) -> io::Result<UdpSocket> {
+    let socket = UdpSocket::adopt(sys::socket::open(Domain::for_address(addr), Type::DGRAM)?.into());
+    prepare(&socket)?;
+    sys::socket::bind(socket.as_fd(), &addr.into())?;
+    Ok(socket)
 }

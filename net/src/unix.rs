@@ -3,6 +3,8 @@
 //! Reading, writing, sending, accepting and readiness are in `socket`. An address is the standard library's
 //! `std::os::unix::net::SocketAddr`: a path, an abstract name (Linux and Android), or nothing.
 
+use std::ffi::OsStr;
+use std::fmt;
 use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{self, SocketAddr};
@@ -75,7 +77,7 @@ socket! {
     /// A socket for messages between processes of one machine. No message is lost or overtakes another.
     ///
     /// While the receiver's queue is full, a sender waits. Apple's systems and the BSDs do not report room in a queue:
-    /// sending fails there with `ENOBUFS` (see [`raw_os_error`](crate::raw_os_error)), and may be tried again later.
+    /// sending fails there with `ENOBUFS`, and may be tried again later.
     ///
     /// # Examples
     ///
@@ -178,12 +180,8 @@ impl UnixSeqpacketListener {
     std_methods!(UnixSeqpacketListener, OwnedFd);
 }
 
-const BIND: &str = "bind to";
-const CONNECT: &str = "connect to";
-const SEND: &str = "send to";
-
 fn pair<K: SocketKind>() -> io::Result<(K, K)> {
-    let (a, b) = sys::socket::pair(K::TYPE).map_err(failed("make a pair of Unix sockets", Object::Nothing))?;
+    let (a, b) = sys::socket::pair(K::TYPE)?;
     Ok((K::adopt(a), K::adopt(b)))
 }
 
@@ -193,15 +191,25 @@ fn open(kind: Type) -> io::Result<socket2::Socket> {
 
 fn open_bound(kind: Type, addr: &SockAddr) -> io::Result<socket2::Socket> {
     let bound = open(kind).and_then(|socket| sys::socket::bind(socket.as_fd(), addr).map(|()| socket));
-    bound.map_err(failed(BIND, addr))
+    bound.map_err(failed(BIND, Shown(addr)))
 }
 
-/// The kernel's form of a path. If there is none, the error names `operation`.
-fn raw_path(operation: &'static str, path: &Path) -> io::Result<SockAddr> {
-    encode_path(path).map_err(|error| match path.as_os_str().as_bytes() {
-        [0, name @ ..] => failed(operation, Object::AbstractName(name.to_owned()))(error),
-        _ => failed(operation, path)(error),
-    })
+/// Shows an address in an error.
+struct Shown<'a>(&'a SockAddr);
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.0.as_pathname(), self.0.as_abstract_namespace()) {
+            (Some(path), _) => write!(f, "{path:?}"),
+            (None, name) => write!(f, "the abstract name {:?}", OsStr::from_bytes(name.unwrap_or_default())),
+        }
+    }
+}
+
+/// The kernel's form of a path. An error names the path.
+fn raw_path(path: &Path) -> io::Result<SockAddr> {
+    encode_path(path)
+        .map_err(|error| io::Error::new(error.kind(), format!("{path:?} is not the address of a socket: {error}")))
 }
 
 /// The kernel would silently cut a path at a zero byte, so there must be none, and Linux would bind to an abstract name
@@ -224,16 +232,15 @@ fn encode_path(path: &Path) -> io::Result<SockAddr> {
     SockAddr::unix(path)
 }
 
-/// The kernel's form of an address. If there is none, the error names `operation`.
-fn raw_addr(operation: &'static str, addr: &SocketAddr) -> io::Result<SockAddr> {
+/// The kernel's form of an address.
+fn raw_addr(addr: &SocketAddr) -> io::Result<SockAddr> {
     if let Some(path) = addr.as_pathname() {
-        return raw_path(operation, path);
+        return raw_path(path);
     }
     let Some(name) = sys::abstract_name(addr) else {
-        let error = io::Error::new(io::ErrorKind::InvalidInput, "an unnamed socket cannot be reached by its address");
-        return Err(failed(operation, Object::Unnamed)(error));
+        let text = "an unnamed socket cannot be reached by its address";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
     };
     let zero_and_name = [b"\0", name].concat();
-    let raw = SockAddr::unix(Path::new(std::ffi::OsStr::from_bytes(&zero_and_name)));
-    raw.map_err(|error| failed(operation, Object::AbstractName(name.to_owned()))(error))
+    SockAddr::unix(Path::new(OsStr::from_bytes(&zero_and_name)))
 }

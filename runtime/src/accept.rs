@@ -167,7 +167,8 @@ fn tell(error: &io::Error) {
     let now = Instant::now();
     let last = LAST.lock().unwrap_or_else(PoisonError::into_inner).replace(now);
     if is_news(last, now) {
-        say!("{error}; new connections wait until there is room");
+        let error = mini_net::with_limit(error);
+        say!("failed to accept a connection: {error}; new connections wait until there is room");
     }
 }
 

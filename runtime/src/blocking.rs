@@ -216,7 +216,7 @@ impl<J: Job> Blocking<J> {
     }
 
     fn push(self: &Arc<Self>, job: Work<J>) {
-        self.process.check("a blocking job");
+        self.process.check("spawn_blocking");
         let job = match job {
             Work::Call(call) if self.is_simulated => return call(), // the calling thread is the only one
             job => job,

@@ -24,9 +24,8 @@
 //!
 //! # Errors
 //!
-//! Errors name the operation and the path, and keep the kind. [`raw_os_error`](crate::io::raw_os_error) returns the
-//! number of the operating system, and an [`OperationError`](crate::io::OperationError) has the path. After the runtime
-//! has shut down, every operation that needs a hop returns an error.
+//! Errors are those of the system, as in the standard library: they do not name the path. After the runtime has shut
+//! down, every operation that needs a hop returns an error.
 //!
 //! # Panics
 //!

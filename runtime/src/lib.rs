@@ -79,10 +79,11 @@
 //!
 //! # Errors
 //!
-//! Errors are [`std::io::Error`]s with the kind of the system's error. If an operation that sets something up fails
-//! (connecting, accepting, opening, starting a process), the error names the operation and its object. A program reads
-//! both from the [`io::OperationError`]. Such an error has no [`raw_os_error`](std::io::Error::raw_os_error) of its
-//! own; [`io::raw_os_error`] finds the number.
+//! Errors of system calls are those of the system, with its number
+//! ([`raw_os_error`](std::io::Error::raw_os_error)), as in the standard library. The errors of `bind` and `connect` also
+//! name the address: "failed to connect to 127.0.0.1:80: Connection refused (os error 111)". Their
+//! [`kind`](std::io::Error::kind) is that of the system's error, which is their
+//! [`source`](std::error::Error::source) and has the number.
 //!
 //! # Shutdown
 //!
@@ -261,7 +262,6 @@ pub mod io {
     #[doc(no_inline)]
     pub use futures_lite::stream::StreamExt; // for `lines`
     pub use mini_net::{AsyncFd, AsyncFdReadyGuard, Interest, Ready, TryIoError};
-    pub use mini_net::{Object, OperationError, raw_os_error};
     pub use mini_net::{Output, Stderr, Stdin, Stdout, stderr, stdin, stdout};
     #[cfg(feature = "futures-io")]
     pub use mini_net::{copy, copy_bidirectional};

@@ -39,7 +39,7 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use mini_net::{IoKind, Object, Site, Wait, failed};
+use mini_net::{IoKind, Site, Wait};
 
 mod ear;
 mod mailbox;
@@ -163,16 +163,15 @@ impl Next {
             Ok(signal) => ready!(signal.poll_recv_for(cx, &self.wait)),
             Err(refused) => {
                 ready!(mini_context::poll_budget(cx, refused));
-                return Poll::Ready(Err(refused.take().unwrap_or_else(|| over(self.kind))));
+                return Poll::Ready(Err(refused.take().unwrap_or_else(over)));
             }
         };
-        Poll::Ready(heard.map(|()| self.kind).ok_or_else(|| over(self.kind)))
+        Poll::Ready(heard.map(|()| self.kind).ok_or_else(over))
     }
 }
 
-fn over(kind: SignalKind) -> io::Error {
-    let error = io::Error::other("the mini runtime has shut down");
-    failed("wait for", Object::Signal(kind.as_raw_value()))(error)
+fn over() -> io::Error {
+    io::Error::other("the mini runtime has shut down")
 }
 
 impl Future for CtrlC {

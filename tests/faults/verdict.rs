@@ -67,7 +67,7 @@ impl Verdict {
             Ok(value) => return Some(value),
             Err(error) => error,
         };
-        let is_named = mini::io::raw_os_error(&error).is_some_and(|code| self.allowed.contains(&code));
+        let is_named = mini_tests::net_support::raw_os_error(&error).is_some_and(|code| self.allowed.contains(&code));
         let is_consequence = !self.allowed.is_empty() && CONSEQUENCES.contains(&error.kind());
         if is_named || is_consequence {
             self.failed.fetch_add(1, SeqCst);

@@ -11,7 +11,6 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::task::Poll;
 use std::thread;
 
-use mini::io::raw_os_error;
 use mini::runtime::Builder;
 use mini::signal::unix::{SignalKind, signal};
 use mini::signal::{ctrl_c, termination};
@@ -211,7 +210,7 @@ fn signals_that_cannot_be_heard_are_refused() {
         }
         for number in [0, -1, 1_000, i32::MAX, i32::MIN] {
             let refused = signal(SignalKind::from_raw(number)).unwrap_err();
-            assert_eq!(raw_os_error(&refused), Some(rustix::io::Errno::INVAL.raw_os_error()), "{number}");
+            assert_eq!(refused.raw_os_error(), Some(rustix::io::Errno::INVAL.raw_os_error()), "{number}");
         }
     });
 }

@@ -11,7 +11,7 @@ use std::task::{Context, Poll, ready};
 
 use super::sealed::{Target, ToTarget};
 use super::{Addrs, Found, invalid};
-use crate::error::{Object, failed};
+use crate::error::failed;
 use crate::hop::{self, Hop, Job};
 use crate::source::{Site, Wait};
 use crate::sys;
@@ -24,6 +24,7 @@ pub struct LookupHost(Resolve);
 #[must_use = "futures do nothing unless awaited"]
 pub(crate) struct TryEach<'a, S, R> {
     resolve: Resolve,
+    operation: &'static str,
     on: &'a S,
     attempt: fn(&S, SocketAddr) -> io::Result<R>,
 }
@@ -36,6 +37,7 @@ pub(crate) struct Resolve {
 
 enum State {
     Start(Target),
+    /// The host and the port, for the error.
     Looking(Hop<Addrs>, String),
     Done,
 }
@@ -46,29 +48,35 @@ impl Resolve {
         Resolve { state: State::Start(host.to_target()), wait: Wait::here(site) }
     }
 
+    /// If the lookup is a part of another operation, its error names that and the host.
+    ///
     /// # Panics
     ///
     /// Panics outside a mini runtime if the host is a name, and if it is polled again after it was ready.
-    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Addrs>> {
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>, operation: Option<&'static str>) -> Poll<io::Result<Addrs>> {
+        let named = |result: io::Result<Addrs>, name: String| match operation {
+            Some(operation) => result.map_err(failed(operation, name)),
+            None => result,
+        };
         loop {
             match std::mem::replace(&mut self.state, State::Done) {
                 State::Start(Target::Known(addrs)) => return Poll::Ready(Ok(addrs)),
                 State::Start(Target::Wrong(e)) => return Poll::Ready(Err(e)),
                 State::Start(Target::Name { host, port }) => {
+                    let name = format!("{host}:{port}");
                     if let Some(found) = sys::look_up(&host) {
                         let found = found.map(|ip| Addrs(Found::Many(vec![SocketAddr::new(ip, port)].into_iter())));
-                        return Poll::Ready(found.map_err(failed("look up", Object::Host(host))));
+                        return Poll::Ready(named(found, name));
                     }
                     let pool = hop::pool(&self.wait);
-                    let name = host.clone();
-                    self.state = State::Looking(Hop::start(&pool, move |job| look_up_for(job, &name, port)), host);
+                    self.state = State::Looking(Hop::start(&pool, move |job| look_up_for(job, &host, port)), name);
                 }
-                State::Looking(mut hop, host) => {
+                State::Looking(mut hop, name) => {
                     let Poll::Ready(found) = hop.poll(cx, &self.wait) else {
-                        self.state = State::Looking(hop, host);
+                        self.state = State::Looking(hop, name);
                         return Poll::Pending;
                     };
-                    return Poll::Ready(found.map_err(failed("look up", Object::Host(host))));
+                    return Poll::Ready(named(found, name));
                 }
                 State::Done => panic!("a lookup was polled again after it was done"),
             }
@@ -88,9 +96,10 @@ impl<R> TryEach<'static, (), R> {
     pub(crate) fn new(
         host: &impl ToTarget,
         site: &'static Site,
+        operation: &'static str,
         attempt: fn(&(), SocketAddr) -> io::Result<R>,
     ) -> TryEach<'static, (), R> {
-        TryEach { resolve: Resolve::new(host, site), on: &(), attempt }
+        TryEach { resolve: Resolve::new(host, site), operation, on: &(), attempt }
     }
 }
 
@@ -100,9 +109,10 @@ impl<'a, S, R> TryEach<'a, S, R> {
         on: &'a S,
         host: &impl ToTarget,
         site: &'static Site,
+        operation: &'static str,
         attempt: fn(&S, SocketAddr) -> io::Result<R>,
     ) -> TryEach<'a, S, R> {
-        TryEach { resolve: Resolve::new(host, site), on, attempt }
+        TryEach { resolve: Resolve::new(host, site), operation, on, attempt }
     }
 }
 
@@ -111,7 +121,7 @@ impl Future for LookupHost {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<Addrs>> {
         ready!(mini_context::check_budget(cx, &*self));
-        mini_context::spend_if_ready(self.get_mut().0.poll(cx))
+        mini_context::spend_if_ready(self.get_mut().0.poll(cx, None))
     }
 }
 
@@ -121,23 +131,23 @@ impl<S, R> Future for TryEach<'_, S, R> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<R>> {
         ready!(mini_context::check_budget(cx, &*self));
         let this = self.get_mut();
-        let addrs = ready!(this.resolve.poll(cx));
+        let addrs = ready!(this.resolve.poll(cx, Some(this.operation)));
         mini_context::spend_call();
         let addrs = addrs?;
         let mut last_error = no_address();
         for addr in addrs {
             match (this.attempt)(this.on, addr) {
-                Err(e) => last_error = e,
+                Err(e) => last_error = failed(this.operation, addr)(this.resolve.wait.located(e)),
                 done => return Poll::Ready(done),
             }
         }
-        Poll::Ready(Err(this.resolve.wait.located(last_error)))
+        Poll::Ready(Err(last_error))
     }
 }
 
 /// The error when a host has no address to try.
 pub(crate) fn no_address() -> io::Error {
-    failed("look up the host", Object::Nothing)(invalid("the name has no address"))
+    invalid("the name has no address")
 }
 
 /// The lookup may have waited for a thread for longer than anybody wanted it.

@@ -6,7 +6,7 @@ use std::fmt;
 use std::io;
 
 /// The initial size: small, because many connections only wait. A read that fills it shows that there is more.
-pub(super) const FIRST: usize = 8 << 10;
+const FIRST: usize = 8 << 10;
 
 /// The largest size.
 const LARGEST: usize = 64 << 10;

@@ -1,9 +1,8 @@
 //! `Flow`: one direction of a copy.
 //!
 //! Called by the futures of `copy`. A flow reads into a buffer and writes the buffer out. Between two sockets, if a
-//! read fills the buffer, the next one goes through a pipe, which copies nothing but costs one call more. A message
-//! that would fit into the buffer ends that, and a second one closes the pipe. A wait for data closes it too: an idle
-//! copy keeps no descriptors of its own.
+//! read fills the buffer, the next ones go through a pipe, which copies nothing but costs one call more. A wait for data
+//! closes it: an idle copy keeps no descriptors of its own.
 //!
 //! # What the pipe may not decide
 //!
@@ -24,7 +23,7 @@ use std::task::{Context, Poll, ready};
 
 use futures_io::{AsyncRead, AsyncWrite};
 
-use super::buffer::{self, Buffer};
+use super::buffer::Buffer;
 use super::ends::source_of;
 use super::pipe::Pipe;
 use crate::call;
@@ -38,8 +37,10 @@ pub(super) struct Flow {
     writing: Wait,
     stage: Stage,
     buffer: Buffer,
+    /// Between two sockets, from a read that has filled the buffer to the next wait for data.
     pipe: Option<Pipe>,
-    route: Route,
+    /// `false` from then on if an end is no socket, there is no descriptor for a pipe, or splice(2) is refused.
+    may_splice: bool,
     unflushed: bool,
     copied: u64,
     last: Last,
@@ -52,22 +53,6 @@ pub(super) enum Last {
     Close,
 }
 
-/// A step, as an error names it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
-    Reading,
-    Writing,
-    Flushing,
-    Closing,
-}
-
-/// An error, and where it came from.
-#[derive(Debug)]
-pub(super) struct Failure {
-    pub(super) step: Step,
-    pub(super) error: io::Error,
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Copying,
@@ -77,25 +62,10 @@ enum Stage {
     Done,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Route {
-    Buffer,
-    Pipe,
-    /// Large amounts go through the buffer permanently: an end is no socket, there was no descriptor for a pipe, or
-    /// splice(2) was refused.
-    BufferOnly,
-}
-
 /// Where bytes have gone.
 enum Read {
     IntoBuffer(usize),
-    IntoPipe(usize),
-}
-
-impl Step {
-    fn failed(self) -> impl Fn(io::Error) -> Failure {
-        move |error| Failure { step: self, error }
-    }
+    IntoPipe,
 }
 
 impl Flow {
@@ -106,7 +76,7 @@ impl Flow {
             stage: Stage::Copying,
             buffer: Buffer::new(),
             pipe: None,
-            route: Route::Buffer,
+            may_splice: true,
             unflushed: false,
             copied: 0,
             last,
@@ -124,12 +94,7 @@ impl Flow {
     }
 
     /// Copies until the reader ends, and returns the number of bytes.
-    pub(super) fn poll<R, W>(
-        &mut self,
-        cx: &mut Context<'_>,
-        reader: &mut R,
-        writer: &mut W,
-    ) -> Poll<Result<u64, Failure>>
+    pub(super) fn poll<R, W>(&mut self, cx: &mut Context<'_>, reader: &mut R, writer: &mut W) -> Poll<io::Result<u64>>
     where
         R: AsyncRead + Unpin + ?Sized,
         W: AsyncWrite + Unpin + ?Sized,
@@ -142,7 +107,7 @@ impl Flow {
                     match self.poll_read(cx, reader, writer) {
                         Poll::Ready(read) => read?,
                         Poll::Pending => {
-                            self.give_up_pipe();
+                            self.pipe = None; // a proxy has many connections that are idle
                             // The data must not stay with the writer while the reader waits for more.
                             ready!(self.poll_flush(cx, writer))?;
                             return Poll::Pending;
@@ -154,18 +119,11 @@ impl Flow {
                     self.stage = if self.last == Last::Close { Stage::Closing } else { Stage::Done };
                 }
                 Stage::Closing => {
-                    ready!(Pin::new(&mut *writer).poll_close(cx)).map_err(Step::Closing.failed())?;
+                    ready!(Pin::new(&mut *writer).poll_close(cx))?;
                     self.stage = Stage::Done;
                 }
                 Stage::Done => return Poll::Ready(Ok(self.copied)),
             }
-        }
-    }
-
-    /// Closes the empty pipe, which may not be needed for long: a proxy has many connections that are idle.
-    fn give_up_pipe(&mut self) {
-        if self.pipe.take().is_some() && self.route == Route::Pipe {
-            self.route = Route::Buffer; // the next read that is much opens one again
         }
     }
 
@@ -174,7 +132,7 @@ impl Flow {
     }
 
     /// Reads once, into the buffer or the pipe; both are empty.
-    fn poll_read<R, W>(&mut self, cx: &mut Context<'_>, reader: &mut R, writer: &W) -> Poll<Result<(), Failure>>
+    fn poll_read<R, W>(&mut self, cx: &mut Context<'_>, reader: &mut R, writer: &W) -> Poll<io::Result<()>>
     where
         R: AsyncRead + Unpin + ?Sized,
         W: ?Sized,
@@ -188,27 +146,26 @@ impl Flow {
                 read.map(Read::IntoBuffer)
             }
         };
-        let is_much = match read.map_err(Step::Reading.failed())? {
-            Read::IntoBuffer(0) => {
-                self.stage = Stage::Flushing;
-                return Poll::Ready(Ok(()));
+        match read? {
+            Read::IntoBuffer(0) => self.stage = Stage::Flushing,
+            Read::IntoBuffer(received) => {
+                if self.buffer.filled(received) && self.pipe.is_none() {
+                    self.make_room(source_of(reader).is_some() && source_of(writer).is_some());
+                }
             }
-            Read::IntoBuffer(received) => self.buffer.filled(received),
-            Read::IntoPipe(moved) => moved >= buffer::FIRST,
-        };
-        let both_are_sockets = source_of(reader).is_some() && source_of(writer).is_some();
-        self.choose_route(is_much, both_are_sockets);
+            Read::IntoPipe => {}
+        }
         Poll::Ready(Ok(()))
     }
 
-    /// Reads once from a socket: into the pipe if that is the route, or into the buffer if that does not work.
+    /// Reads once from a socket: into the pipe if there is one, or into the buffer if that does not work.
     fn poll_receive(&mut self, cx: &mut Context<'_>, source: &Source) -> Poll<io::Result<Read>> {
-        let Flow { reading, buffer, pipe, route, .. } = self;
+        let Flow { reading, buffer, pipe, may_splice, .. } = self;
         let room = buffer.room();
         source.poll_io(cx, reading, Interest::READABLE, None, |source| {
-            match pipe.as_mut().filter(|_| *route == Route::Pipe).map(|pipe| pipe.fill(source.io())) {
-                Some(Ok(moved @ 1..)) => return Ok((Read::IntoPipe(moved), Left::Perhaps)),
-                Some(Err(e)) if is_refusal(&e) => (*route, *pipe) = (Route::BufferOnly, None),
+            match pipe.as_mut().filter(|_| *may_splice).map(|pipe| pipe.fill(source.io())) {
+                Some(Ok(1..)) => return Ok((Read::IntoPipe, Left::Perhaps)),
+                Some(Err(e)) if is_refusal(&e) => (*may_splice, *pipe) = (false, None),
                 Some(Err(e)) if e.kind() != io::ErrorKind::WouldBlock => return Err(e),
                 // Nothing has come, or the stream has ended, or neither: recv knows. See above.
                 _ => {}
@@ -217,31 +174,17 @@ impl Flow {
         })
     }
 
-    /// Chooses the route of the next read, after one that moved much, or not.
-    fn choose_route(&mut self, is_much: bool, both_are_sockets: bool) {
-        self.route = match (self.route, is_much) {
-            (Route::Buffer, true) if both_are_sockets => {
-                self.pipe = self.pipe.take().or_else(Pipe::open);
-                if self.pipe.is_some() { Route::Pipe } else { Route::BufferOnly }
-            }
-            (Route::Buffer | Route::BufferOnly, true) => {
-                self.pipe = None;
-                self.buffer.grow();
-                Route::BufferOnly
-            }
-            (Route::Pipe, true) => Route::Pipe,
-            // Keeps the pipe, in case this was the end of a longer message.
-            (Route::Pipe, false) => Route::Buffer,
-            (Route::Buffer, false) => {
-                self.pipe = None;
-                Route::Buffer
-            }
-            (Route::BufferOnly, false) => Route::BufferOnly,
-        };
+    /// After a read that has filled the buffer: opens a pipe, or else makes the buffer larger.
+    fn make_room(&mut self, both_are_sockets: bool) {
+        self.pipe = if self.may_splice && both_are_sockets { Pipe::open() } else { None };
+        self.may_splice = self.pipe.is_some();
+        if !self.may_splice {
+            self.buffer.grow();
+        }
     }
 
     /// Writes once, from the buffer or else from the pipe.
-    fn poll_write<W>(&mut self, cx: &mut Context<'_>, writer: &mut W) -> Poll<Result<(), Failure>>
+    fn poll_write<W>(&mut self, cx: &mut Context<'_>, writer: &mut W) -> Poll<io::Result<()>>
     where
         W: AsyncWrite + Unpin + ?Sized,
     {
@@ -255,7 +198,7 @@ impl Flow {
             };
             written.and_then(|written| self.buffer.written(written))
         };
-        self.copied += written.map_err(Step::Writing.failed())? as u64;
+        self.copied += written? as u64;
         self.unflushed = true;
         Poll::Ready(Ok(()))
     }
@@ -272,7 +215,7 @@ impl Flow {
         };
         match ready!(source.poll_io(cx, &self.writing, Interest::WRITABLE, None, drain)) {
             Err(e) if is_refusal(&e) => {
-                self.route = Route::BufferOnly;
+                self.may_splice = false;
                 let read = pipe.read(self.buffer.room())?;
                 self.buffer.filled(read);
                 Poll::Ready(Ok(0))
@@ -282,12 +225,12 @@ impl Flow {
         }
     }
 
-    fn poll_flush<W>(&mut self, cx: &mut Context<'_>, writer: &mut W) -> Poll<Result<(), Failure>>
+    fn poll_flush<W>(&mut self, cx: &mut Context<'_>, writer: &mut W) -> Poll<io::Result<()>>
     where
         W: AsyncWrite + Unpin + ?Sized,
     {
         if self.unflushed {
-            ready!(Pin::new(writer).poll_flush(cx)).map_err(Step::Flushing.failed())?;
+            ready!(Pin::new(writer).poll_flush(cx))?;
             self.unflushed = false;
         }
         Poll::Ready(Ok(()))

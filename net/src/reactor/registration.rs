@@ -3,8 +3,8 @@
 //! Made by `Reactor::register`; held by `source`. The entry stays in this reactor until the fd is dropped, before or
 //! after the end of the runtime. Any thread may wait on it: the events come from the threads that turn the reactor.
 //!
-//! In a child of fork(2) the entry is the parent's: waits end with an error (`leave_parent`), and a drop changes
-//! nothing in the reactor.
+//! In a child of fork(2) the entry is the parent's: waits fail (`check_process`), and a drop changes nothing in the
+//! reactor.
 //!
 //! Rejected: an entry that moves to the reactor of the thread that waits, each time or after the end of its runtime.
 //! A move adds a lock, a second kind of place in each table and a proof that no event is lost, and `into_std` and
@@ -15,9 +15,8 @@ use std::io;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
+use super::Reactor;
 use super::place::{Chunk, Lease};
-use super::{Reactor, left_in_parent_error, shut_down_error};
-use crate::ready::Ready;
 use crate::slot::Slot;
 use crate::sys::{Custody, Token};
 
@@ -48,19 +47,9 @@ impl Registration {
         self.fd
     }
 
-    /// If the reactor belongs to a process that this one was forked from, ends the waits here. Tasks of the parent are
-    /// left alone.
-    #[cold]
-    pub(crate) fn leave_parent(&self) {
-        if !self.reactor.is_own() {
-            self.slot().abandon(Ready::SHUTDOWN);
-        }
-    }
-
-    /// The error of a wait that the end of the runtime, or a fork, has ended.
-    #[cold]
-    pub(crate) fn end_error(&self) -> io::Error {
-        if self.reactor.is_own() { shut_down_error() } else { left_in_parent_error() }
+    /// Returns an error in a child of fork(2) if the reactor was made before the fork.
+    pub(crate) fn check_process(&self) -> io::Result<()> {
+        self.reactor.check_process()
     }
 }
 

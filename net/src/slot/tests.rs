@@ -341,17 +341,3 @@ fn readiness_outlives_a_woken_waiter_that_is_dropped() {
     slot.forget(&mut key);
     assert!(late.poll(&slot, Interest::READABLE, Some(&mut Key::default())).is_ready());
 }
-
-#[test]
-fn a_fork_ends_the_waits_in_the_child_and_leaves_alone_the_parents() {
-    let slot = Slot::new(Ready::EMPTY);
-    let (parents, childs) = (Task::new(), Task::new());
-    let (mut stale, mut fresh) = (Key::default(), Key::default());
-    assert!(parents.poll(&slot, Interest::READABLE, Some(&mut stale)).is_pending());
-    let references = Arc::strong_count(&parents.count);
-    slot.abandon(Ready::SHUTDOWN);
-    assert_eq!((parents.wakes(), Arc::strong_count(&parents.count)), (0, references), "neither woken nor dropped");
-    assert!(childs.poll(&slot, Interest::READABLE, Some(&mut fresh)).is_ready());
-    slot.forget(&mut stale);
-    assert_eq!(slot.waiting(), 0);
-}

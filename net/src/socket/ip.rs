@@ -20,8 +20,7 @@ macro_rules! options {
         ///
         /// Returns the errors of getsockopt(2); `Unsupported` where the system has no such option.
         pub fn $get(&self) -> io::Result<$ty> {
-            let value = $raw_get(&self.sock()).and_then(|raw| raw.try_into().map_err(io::Error::other));
-            value.map_err(self.refused(concat!("get `", stringify!($get), "` of")))
+            $raw_get(&self.sock())?.try_into().map_err(io::Error::other)
         }
 
         #[doc = concat!("Sets ", $doc, ".")]
@@ -39,9 +38,7 @@ macro_rules! options {
         ///
         /// Returns the errors of setsockopt(2); `Unsupported` where the system has no such option.
         pub fn $set(&self, value: $ty) -> io::Result<()> {
-            let raw = value.try_into().map_err(io::Error::other);
-            let set = raw.and_then(|raw| $raw_set(&self.sock(), raw));
-            set.map_err(self.refused(concat!("set `", stringify!($get), "` of")))
+            $raw_set(&self.sock(), value.try_into().map_err(io::Error::other)?)
         }
     )* };
 }
@@ -68,7 +65,7 @@ macro_rules! ip_methods {
         /// Returns the errors of getsockopt(2).
         pub fn ttl(&self) -> io::Result<u32> {
             let get = |is_v6| if is_v6 { self.sock().unicast_hops_v6() } else { self.sock().ttl_v4() };
-            self.is_ipv6().and_then(get).map_err(self.refused("get `ttl` of"))
+            self.is_ipv6().and_then(get)
         }
 
         /// Sets the value of [`ttl`](Self::ttl), `1..=255`.
@@ -82,7 +79,7 @@ macro_rules! ip_methods {
         /// Returns the errors of setsockopt(2).
         pub fn set_ttl(&self, ttl: u32) -> io::Result<()> {
             let set = |is_v6| if is_v6 { self.sock().set_unicast_hops_v6(ttl) } else { self.sock().set_ttl_v4(ttl) };
-            self.is_ipv6().and_then(set).map_err(self.refused("set `ttl` of"))
+            self.is_ipv6().and_then(set)
         }
 
         options! {
@@ -125,7 +122,7 @@ macro_rules! ip_methods {
         ///
         /// Returns the errors of getsockopt(2), and `Unsupported` on systems other than Linux and Android.
         pub fn device(&self) -> io::Result<Option<Vec<u8>>> {
-            sys::device(&self.sock()).map_err(self.refused("get `device` of"))
+            sys::device(&self.sock())
         }
 
         /// Binds the socket to the network interface with this name; `None` allows all interfaces again.
@@ -144,7 +141,7 @@ macro_rules! ip_methods {
         /// Returns the errors of setsockopt(2): `ENODEV` if there is no such interface, `PermissionDenied` without the
         /// capability `CAP_NET_RAW` to change it, and `Unsupported` as with [`device`](Self::device).
         pub fn bind_device(&self, interface: Option<&[u8]>) -> io::Result<()> {
-            sys::bind_device(&self.sock(), interface).map_err(self.refused("set `device` of"))
+            sys::bind_device(&self.sock(), interface)
         }
 
         fn is_ipv6(&self) -> io::Result<bool> {

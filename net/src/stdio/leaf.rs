@@ -41,13 +41,21 @@ pub struct FlushOutput<'a, const FD: i32> {
 
 impl Place for Stdin {
     fn forget(&self, key: &mut Key) {
-        Stdin::forget(self, key);
+        self.0.forget(key);
+    }
+
+    fn may_wait(&self, key: &Key) -> bool {
+        self.0.may_wait(key)
     }
 }
 
 impl<const FD: i32> Place for Output<FD> {
     fn forget(&self, key: &mut Key) {
-        Output::forget(self, key);
+        self.0.forget(key);
+    }
+
+    fn may_wait(&self, key: &Key) -> bool {
+        self.0.may_wait(key)
     }
 }
 
@@ -119,8 +127,8 @@ impl<const FD: i32> Future for FlushOutput<'_, FD> {
     type Output = io::Result<()>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let FlushOutput { waiting: Waiting { place: stream, wait, key }, until } = self.get_mut();
-        stream.poll_flush_of(cx, wait, Some(key), until)
+        let FlushOutput { waiting: Waiting { place: stream, wait, .. }, until } = self.get_mut();
+        stream.poll_flush_of(cx, wait, until)
     }
 }
 

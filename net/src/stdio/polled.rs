@@ -4,10 +4,9 @@
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Read, Write};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileTypeExt;
 
-use crate::error::{Object, failed, is_shortage};
 use crate::ready::Interest;
 use crate::source::{Rule, Source};
 use crate::sys::{self, socket};
@@ -21,13 +20,9 @@ pub(super) struct Polled {
 
 impl Polled {
     /// `None` if a thread is needed: for a file, a device other than a terminal, the other end of a pipe, or a stream
-    /// that can't be reopened, or would be another one. An error only if a later try may succeed, as there is no
-    /// descriptor left.
-    pub(super) fn open(fd: BorrowedFd<'_>, interest: Interest) -> io::Result<Option<Source<Polled>>> {
-        match Polled::try_open(fd, interest) {
-            Err(error) if is_shortage(&error) => Err(failed("open", Object::Fd(fd.as_raw_fd()))(error)),
-            opened => Ok(opened.ok().flatten().map(|polled| Source::new(polled, Rule::Whole))),
-        }
+    /// that can't be reopened, or would be another one.
+    pub(super) fn open(fd: BorrowedFd<'_>, interest: Interest) -> Option<Source<Polled>> {
+        Polled::try_open(fd, interest).ok().flatten().map(|polled| Source::new(polled, Rule::Whole))
     }
 
     fn try_open(fd: BorrowedFd<'_>, interest: Interest) -> io::Result<Option<Polled>> {

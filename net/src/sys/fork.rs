@@ -92,11 +92,6 @@ impl Process {
             refuse(call);
         }
     }
-
-    /// Returns `true` if the memory of this process may contain anything of a parent.
-    pub(crate) fn has_parent() -> bool {
-        FORKS.load(Relaxed) != 0
-    }
 }
 
 #[cold]

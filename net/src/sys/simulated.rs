@@ -22,7 +22,6 @@ use socket2::{Domain, MaybeUninitSlice, SockAddr, SockRef, Socket, Type};
 use super::backend;
 use super::system;
 use super::{Custody, Events, Token};
-use crate::error::raw_os_error;
 use crate::ready::Ready;
 use crate::sim::{self, Id, Network, Options, Protocol, Room, Strays, not_simulated};
 
@@ -251,7 +250,7 @@ pub(crate) fn refuse_real(fd: BorrowedFd<'_>, call: (&str, &str)) -> io::Result<
 #[inline]
 pub(crate) fn located(error: io::Error, (owner, method): (&str, &str), at: &Location<'_>) -> io::Error {
     let is_refusal = is_simulated() && error.kind() == io::ErrorKind::Unsupported;
-    if !is_refusal || raw_os_error(&error).is_some() {
+    if !is_refusal || error.raw_os_error().is_some() {
         return error;
     }
     not_simulated(&format!("`{owner}::{method}`, called at {at}: {error}"))

@@ -15,7 +15,7 @@ use socket2::{Domain, SockRef, Socket as RawSocket, Type};
 
 use crate::addr::{Addrs, Resolve, no_address};
 use crate::call::CALLS_OF_A_SOCKET;
-use crate::error::failed;
+use crate::error::{CONNECT, failed};
 use crate::kind::sealed::Kind;
 use crate::ready::Interest;
 use crate::slot::Key;
@@ -62,7 +62,7 @@ impl Connect {
                 Poll::Ready(Some(TcpStream::from_source(source)))
             }
             Err(e) => {
-                self.last_error = Some(failed("connect to", to)(e));
+                self.fail(to, e);
                 Poll::Ready(None)
             }
         }
@@ -80,8 +80,12 @@ impl Connect {
         });
         match started {
             Ok((source, is_done)) => self.attempt = Some(Attempt { to: addr, source, key: Key::default(), is_done }),
-            Err(e) => self.last_error = Some(failed("connect to", addr)(e)),
+            Err(e) => self.fail(addr, e),
         }
+    }
+
+    fn fail(&mut self, to: SocketAddr, error: io::Error) {
+        self.last_error = Some(failed(CONNECT, to)(self.resolve.wait.located(error)));
     }
 }
 
@@ -115,7 +119,7 @@ impl Future for Connect {
                 None => {
                     this.resolve.wait.need_runtime(); // whether or not this one has to wait
                     ready!(mini_context::check_budget(cx, leaf)); // a lookup may fail at once
-                    let addrs = ready!(this.resolve.poll(cx));
+                    let addrs = ready!(this.resolve.poll(cx, Some(CONNECT)));
                     mini_context::spend_call();
                     this.addrs.insert(addrs?)
                 }
@@ -124,8 +128,7 @@ impl Future for Connect {
             match addrs.next() {
                 Some(addr) => this.start(addr),
                 None => {
-                    let error = this.last_error.take().unwrap_or_else(no_address);
-                    return Poll::Ready(Err(this.resolve.wait.located(error)));
+                    return Poll::Ready(Err(this.last_error.take().unwrap_or_else(no_address)));
                 }
             }
         }

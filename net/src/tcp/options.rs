@@ -58,7 +58,7 @@ macro_rules! tcp_methods { () => {
     ///
     /// Returns the errors of getsockopt(2).
     pub fn linger(&self) -> io::Result<Option<Duration>> {
-        self.sock().linger().map_err(self.refused("get `linger` of"))
+        self.sock().linger()
     }
 
     /// Sets the value of [`linger`](Self::linger), rounded up to whole seconds, so that only zero resets the
@@ -75,7 +75,7 @@ macro_rules! tcp_methods { () => {
     /// Returns the errors of setsockopt(2).
     pub fn set_linger(&self, limit: Option<Duration>) -> io::Result<()> {
         let limit = limit.map(options::whole_seconds);
-        sys::socket::set_linger(self.as_fd(), limit).map_err(self.refused("set `linger` of"))
+        sys::socket::set_linger(self.as_fd(), limit)
     }
 } }
 pub(crate) use tcp_methods;

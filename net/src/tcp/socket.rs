@@ -95,7 +95,7 @@ impl TcpSocket {
     ///
     /// Returns the errors of bind(2).
     pub fn bind(&self, addr: SocketAddr) -> io::Result<()> {
-        sys::socket::bind(self.as_fd(), &addr.into()).map_err(failed("bind to", addr))
+        sys::socket::bind(self.as_fd(), &addr.into()).map_err(failed(BIND, addr))
     }
 
     /// Becomes a listener, on which up to `backlog` connections may wait to be accepted.
@@ -108,10 +108,7 @@ impl TcpSocket {
     ///
     /// Returns the errors of listen(2).
     pub fn listen(self, backlog: u32) -> io::Result<TcpListener> {
-        if let Err(error) = sys::socket::listen(self.as_fd(), backlog) {
-            let object = self.local_addr().map_or(Object::Fd(self.as_raw_fd()), Object::Address);
-            return Err(failed("listen on", object)(error));
-        }
+        sys::socket::listen(self.as_fd(), backlog)?;
         Ok(TcpListener::adopt(self.into_fd()))
     }
 
@@ -144,6 +141,5 @@ impl TcpSocket {
 }
 
 fn open(domain: Domain) -> io::Result<TcpSocket> {
-    let socket = sys::socket::open(domain, Type::STREAM).map_err(failed("make a TCP socket", Object::Nothing))?;
-    Ok(TcpSocket::adopt(socket.into()))
+    Ok(TcpSocket::adopt(sys::socket::open(domain, Type::STREAM)?.into()))
 }

@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::task::Poll;
 
 use super::rig::{Rig, Task, alone};
-use crate::{TcpListener, raw_os_error};
+use crate::TcpListener;
 
 #[test]
 fn running_out_of_files_neither_loses_a_connection_nor_ends_the_listener() {
@@ -29,10 +29,7 @@ fn running_out_of_files_neither_loses_a_connection_nor_ends_the_listener() {
                     Poll::Ready(Err(error)) => error,
                     other => panic!("{other:?}"),
                 };
-                assert_eq!(raw_os_error(&error), Some(libc::EMFILE));
-                let text = format!("failed to accept a connection on {addr}: ");
-                assert!(error.to_string().starts_with(&text), "{error}");
-                assert!(error.to_string().ends_with("; the limit is RLIMIT_NOFILE = 64"), "{error}");
+                assert_eq!(error.raw_os_error(), Some(libc::EMFILE));
             }
             drop(hoard);
             // The edge is long consumed; both connections are still there.

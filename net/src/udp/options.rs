@@ -44,7 +44,7 @@ macro_rules! udp_methods { () => {
     ///
     /// Returns the errors of getsockopt(2).
     pub fn multicast_if_v4(&self) -> io::Result<Ipv4Addr> {
-        self.sock().multicast_if_v4().map_err(self.refused("get `multicast_if_v4` of"))
+        self.sock().multicast_if_v4()
     }
 
     /// Sets the value of [`multicast_if_v4`](UdpSocket::multicast_if_v4).
@@ -57,7 +57,7 @@ macro_rules! udp_methods { () => {
     ///
     /// Returns the errors of setsockopt(2): `AddrNotAvailable` if no interface has that address.
     pub fn set_multicast_if_v4(&self, interface: &Ipv4Addr) -> io::Result<()> {
-        self.sock().set_multicast_if_v4(interface).map_err(self.refused("set `multicast_if_v4` of"))
+        self.sock().set_multicast_if_v4(interface)
     }
 
     /// Joins an IPv4 multicast group on the interface with the address `interface`, or on one of the system's choice if
@@ -81,9 +81,8 @@ macro_rules! udp_methods { () => {
     /// Returns the errors of setsockopt(2).
     #[track_caller]
     pub fn join_multicast_v4(&self, group: Ipv4Addr, interface: Ipv4Addr) -> io::Result<()> {
-        sys::refuse_simulated(self.as_fd(), ("UdpSocket", "join_multicast_v4"), "multicast is not simulated")
-            .and_then(|()| self.sock().join_multicast_v4(&group, &interface))
-            .map_err(self.refused("join a multicast group on"))
+        sys::refuse_simulated(self.as_fd(), ("UdpSocket", "join_multicast_v4"), "multicast is not simulated")?;
+        self.sock().join_multicast_v4(&group, &interface)
     }
 
     /// Leaves an IPv4 multicast group.
@@ -96,7 +95,7 @@ macro_rules! udp_methods { () => {
     ///
     /// Returns the errors of setsockopt(2).
     pub fn leave_multicast_v4(&self, group: Ipv4Addr, interface: Ipv4Addr) -> io::Result<()> {
-        self.sock().leave_multicast_v4(&group, &interface).map_err(self.refused("leave a multicast group on"))
+        self.sock().leave_multicast_v4(&group, &interface)
     }
 
     /// Joins an IPv6 multicast group on the interface with the index `interface`, or on one of the system's choice if
@@ -118,9 +117,8 @@ macro_rules! udp_methods { () => {
     /// Returns the errors of setsockopt(2).
     #[track_caller]
     pub fn join_multicast_v6(&self, group: &Ipv6Addr, interface: u32) -> io::Result<()> {
-        sys::refuse_simulated(self.as_fd(), ("UdpSocket", "join_multicast_v6"), "multicast is not simulated")
-            .and_then(|()| self.sock().join_multicast_v6(group, interface))
-            .map_err(self.refused("join a multicast group on"))
+        sys::refuse_simulated(self.as_fd(), ("UdpSocket", "join_multicast_v6"), "multicast is not simulated")?;
+        self.sock().join_multicast_v6(group, interface)
     }
 
     /// Leaves an IPv6 multicast group.
@@ -133,7 +131,7 @@ macro_rules! udp_methods { () => {
     ///
     /// Returns the errors of setsockopt(2).
     pub fn leave_multicast_v6(&self, group: &Ipv6Addr, interface: u32) -> io::Result<()> {
-        self.sock().leave_multicast_v6(group, interface).map_err(self.refused("leave a multicast group on"))
+        self.sock().leave_multicast_v6(group, interface)
     }
 } }
 pub(crate) use udp_methods;

@@ -22,10 +22,10 @@ use std::time::Duration;
 
 use socket2::{SockAddr, SockRef};
 
-use super::{CONNECT, open};
+use super::{Shown, open};
 use crate::call::CALLS_OF_A_SOCKET;
 use crate::context;
-use crate::error::failed;
+use crate::error::{CONNECT, failed};
 use crate::kind::SocketKind;
 use crate::source::{Site, Source, Wait};
 use crate::sys;
@@ -81,7 +81,7 @@ impl<K: SocketKind> Attempt<K> {
         };
         let addr = addr?;
         mini_context::spend_calls(CALLS_OF_A_SOCKET);
-        let socket = open(K::TYPE).map_err(failed(CONNECT, &addr))?;
+        let socket = open(K::TYPE).map_err(failed(CONNECT, Shown(&addr)))?;
         let source = Source::new(socket.into(), K::RULE);
         self.state = State::Trying(Trying { source, addr, delay: None, next_delay: SHORTEST });
         Ok(())
@@ -99,11 +99,12 @@ impl<K: SocketKind> Attempt<K> {
                 }
             }
         };
-        let connected = ready!(trying.poll(cx, &self.wait)).map_err(failed(CONNECT, &trying.addr));
+        let connected = ready!(trying.poll(cx, &self.wait));
+        let connected = connected.map_err(|error| failed(CONNECT, Shown(&trying.addr))(self.wait.located(error)));
         let State::Trying(Trying { source, .. }) = std::mem::replace(&mut self.state, State::Done) else {
             unreachable!("it was just polled");
         };
-        Poll::Ready(connected.map(|()| K::from_source(source)).map_err(|error| self.wait.located(error)))
+        Poll::Ready(connected.map(|()| K::from_source(source)))
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use socket2::{SockAddr, Type};
 
 use super::fds::{RecvFds, SendFds, fds_methods};
-use super::{BIND, CONNECT, SEND, UnixDatagram, open, open_bound, pair, raw_addr, raw_path};
+use super::{Shown, UnixDatagram, open, open_bound, pair, raw_addr, raw_path};
 use crate::leaf::SendTo;
 use crate::socket::methods::*;
 use crate::source::poll_error;
@@ -37,7 +37,7 @@ impl UnixDatagram {
     ///
     /// Same as [`UnixListener::bind`](crate::UnixListener::bind).
     pub fn bind(path: impl AsRef<Path>) -> io::Result<UnixDatagram> {
-        Ok(UnixDatagram::adopt(open_bound(Type::DGRAM, &raw_path(BIND, path.as_ref())?)?.into()))
+        Ok(UnixDatagram::adopt(open_bound(Type::DGRAM, &raw_path(path.as_ref())?)?.into()))
     }
 
     /// Binds to an address, which may be an abstract name; see [`bind`](UnixDatagram::bind).
@@ -50,7 +50,7 @@ impl UnixDatagram {
     ///
     /// Same as [`bind`](UnixDatagram::bind).
     pub fn bind_addr(addr: &SocketAddr) -> io::Result<UnixDatagram> {
-        Ok(UnixDatagram::adopt(open_bound(Type::DGRAM, &raw_addr(BIND, addr)?)?.into()))
+        Ok(UnixDatagram::adopt(open_bound(Type::DGRAM, &raw_addr(addr)?)?.into()))
     }
 
     /// Creates a socket without an address. Other sockets cannot send to it unless it connects.
@@ -63,8 +63,7 @@ impl UnixDatagram {
     ///
     /// Returns the errors of socket(2).
     pub fn unbound() -> io::Result<UnixDatagram> {
-        let socket = open(Type::DGRAM).map_err(failed("make a Unix socket", Object::Nothing))?;
-        Ok(UnixDatagram::adopt(socket.into()))
+        Ok(UnixDatagram::adopt(open(Type::DGRAM)?.into()))
     }
 
     /// Creates two sockets that are connected to each other.
@@ -103,7 +102,7 @@ impl UnixDatagram {
     ///
     /// Returns the errors of connect(2).
     pub fn connect(&self, path: impl AsRef<Path>) -> io::Result<()> {
-        self.connect_raw(&raw_path(CONNECT, path.as_ref())?)
+        self.connect_raw(&raw_path(path.as_ref())?)
     }
 
     /// Connects to an address, which may be an abstract name; see [`connect`](UnixDatagram::connect).
@@ -116,11 +115,11 @@ impl UnixDatagram {
     ///
     /// Returns the errors of connect(2).
     pub fn connect_addr(&self, addr: &SocketAddr) -> io::Result<()> {
-        self.connect_raw(&raw_addr(CONNECT, addr)?)
+        self.connect_raw(&raw_addr(addr)?)
     }
 
     fn connect_raw(&self, addr: &SockAddr) -> io::Result<()> {
-        sys::socket::connect_datagrams(self.as_fd(), addr).map_err(failed(CONNECT, addr))
+        sys::socket::connect_datagrams(self.as_fd(), addr).map_err(failed(CONNECT, Shown(addr)))
     }
 
     /// Sends `buf` as one message to the socket at `path`; returns its length.
@@ -135,7 +134,7 @@ impl UnixDatagram {
     /// # Errors
     ///
     /// Returns the errors of sendto(2). Fails if it has to wait and the runtime has shut down. A connected socket fails
-    /// with `EISCONN` on every system but Linux (see [`raw_os_error`](crate::raw_os_error)).
+    /// with `EISCONN` on every system but Linux.
     ///
     /// # Panics
     ///
@@ -146,7 +145,7 @@ impl UnixDatagram {
     /// Safe: a future dropped before it is ready has sent nothing.
     #[track_caller]
     pub fn send_to<'a, P: AsRef<Path>>(&'a self, buf: &'a [u8], path: P) -> SendTo<'a, P> {
-        SendTo::new(self.source(), site!(send_to, Write), buf, raw_path(SEND, path.as_ref()).into(), path)
+        SendTo::new(self.source(), site!(send_to, Write), buf, raw_path(path.as_ref()).into(), path)
     }
 
     /// Sends `buf` as one message to an address, which may be an abstract name; see [`send_to`](UnixDatagram::send_to).
@@ -168,7 +167,7 @@ impl UnixDatagram {
     /// Safe: a future dropped before it is ready has sent nothing.
     #[track_caller]
     pub fn send_to_addr<'a>(&'a self, buf: &'a [u8], addr: &SocketAddr) -> SendTo<'a> {
-        SendTo::new(self.source(), site!(send_to_addr, Write), buf, raw_addr(SEND, addr).into(), ())
+        SendTo::new(self.source(), site!(send_to_addr, Write), buf, raw_addr(addr).into(), ())
     }
 
     /// Polls to send one message to an address: the `poll` form of [`send_to`](UnixDatagram::send_to).
@@ -195,7 +194,7 @@ impl UnixDatagram {
     #[track_caller]
     pub fn poll_send_to(&self, cx: &mut Context<'_>, buf: &[u8], path: impl AsRef<Path>) -> Poll<io::Result<usize>> {
         let wait = Wait::here(site!(poll_send_to, Write));
-        let to = match raw_path(SEND, path.as_ref()) {
+        let to = match raw_path(path.as_ref()) {
             Ok(to) => to,
             Err(e) => return poll_error(cx, self, e),
         };
@@ -217,7 +216,7 @@ impl UnixDatagram {
     ///
     /// Returns the errors of sendto(2).
     pub fn try_send_to(&self, buf: &[u8], path: impl AsRef<Path>) -> io::Result<usize> {
-        let to = raw_path(SEND, path.as_ref())?;
+        let to = raw_path(path.as_ref())?;
         self.source().try_call(SendToAddr { buf, to: &to })
     }
 
@@ -231,7 +230,7 @@ impl UnixDatagram {
     ///
     /// Returns the errors of sendto(2).
     pub fn try_send_to_addr(&self, buf: &[u8], addr: &SocketAddr) -> io::Result<usize> {
-        let to = raw_addr(SEND, addr)?;
+        let to = raw_addr(addr)?;
         self.source().try_call(SendToAddr { buf, to: &to })
     }
 

@@ -5,8 +5,8 @@ use std::os::fd::AsFd;
 
 use socket2::SockAddr;
 
-use super::open_bound;
-use crate::error::failed;
+use super::{Shown, open_bound};
+use crate::error::{BIND, failed};
 use crate::kind::SocketKind;
 use crate::sys;
 use crate::tcp::BACKLOG;
@@ -26,7 +26,7 @@ macro_rules! unix_listener_methods {
         /// Returns the errors of bind(2), such as `AddrInUse` if `path` exists, and `InvalidInput` if `path` is empty
         /// or too long (about 100 bytes, unix(7)).
         pub fn bind(path: impl AsRef<Path>) -> io::Result<Self> {
-            listener::bind(raw_path(BIND, path.as_ref())?)
+            listener::bind(raw_path(path.as_ref())?)
         }
 
         /// Listens at an address, which may be an abstract name.
@@ -51,7 +51,7 @@ macro_rules! unix_listener_methods {
         ///
         /// Same as [`bind`](Self::bind).
         pub fn bind_addr(addr: &SocketAddr) -> io::Result<Self> {
-            listener::bind(raw_addr(BIND, addr)?)
+            listener::bind(raw_addr(addr)?)
         }
     };
 }
@@ -59,6 +59,6 @@ pub(crate) use unix_listener_methods;
 
 pub(super) fn bind<K: SocketKind>(addr: SockAddr) -> io::Result<K> {
     let socket = open_bound(K::TYPE, &addr)?;
-    sys::socket::listen(socket.as_fd(), BACKLOG).map_err(failed("listen on", &addr))?;
+    sys::socket::listen(socket.as_fd(), BACKLOG).map_err(failed(BIND, Shown(&addr)))?;
     Ok(K::adopt(socket.into()))
 }

@@ -22,7 +22,6 @@ use std::path::Path;
 
 use socket2::SockRef;
 
-use crate::error::{Object, failed};
 use crate::source::{Rule, Source};
 
 mod receiver;
@@ -53,17 +52,12 @@ pub use sender::Sender;
 ///
 /// Returns the errors of pipe(2).
 pub fn pipe() -> io::Result<(Sender, Receiver)> {
-    let (reader, writer) = open_both().map_err(failed("make a pipe", Object::Nothing))?;
-    let receiver = Receiver(Source::new(reader.into(), Rule::Stream));
-    Ok((Sender(Source::new(writer.into(), Rule::Stream)), receiver))
-}
-
-fn open_both() -> io::Result<(OwnedFd, OwnedFd)> {
     let (reader, writer) = io::pipe()?;
     let (reader, writer) = (OwnedFd::from(reader), OwnedFd::from(writer));
     set_nonblocking(&reader)?;
     set_nonblocking(&writer)?;
-    Ok((reader, writer))
+    let receiver = Receiver(Source::new(reader.into(), Rule::Stream));
+    Ok((Sender(Source::new(writer.into(), Rule::Stream)), receiver))
 }
 
 /// Options for opening a FIFO by its path.
@@ -132,9 +126,7 @@ impl OpenOptions {
     ///
     /// Returns the errors of open(2), and `InvalidInput` if the file is not a FIFO.
     pub fn open_receiver(&self, path: impl AsRef<Path>) -> io::Result<Receiver> {
-        let path = path.as_ref();
-        let file =
-            self.open(path, fs::OpenOptions::new().read(true).write(self.read_write)).map_err(failed("open", path))?;
+        let file = self.open(path.as_ref(), fs::OpenOptions::new().read(true).write(self.read_write))?;
         Ok(Receiver(Source::new(file, Rule::Fifo)))
     }
 
@@ -146,19 +138,17 @@ impl OpenOptions {
     ///
     /// # Errors
     ///
-    /// Returns the errors of open(2): `ENXIO` (see [`raw_os_error`](crate::raw_os_error)) if no process has it open for
+    /// Returns the errors of open(2): `ENXIO` if no process has it open for
     /// reading; try again later. Returns `InvalidInput` if the file is not a FIFO.
     pub fn open_sender(&self, path: impl AsRef<Path>) -> io::Result<Sender> {
-        let path = path.as_ref();
-        let file =
-            self.open(path, fs::OpenOptions::new().write(true).read(self.read_write)).map_err(failed("open", path))?;
+        let file = self.open(path.as_ref(), fs::OpenOptions::new().write(true).read(self.read_write))?;
         Ok(Sender(Source::new(file, Rule::Stream)))
     }
 
     fn open(&self, path: &Path, options: &mut fs::OpenOptions) -> io::Result<File> {
         let file = options.custom_flags(libc::O_NONBLOCK).open(path)?;
         if !self.unchecked && !is_pipe(&file)? {
-            return Err(invalid("it is not a FIFO".to_owned()));
+            return Err(invalid(format!("{path:?} is not a FIFO")));
         }
         Ok(file)
     }

@@ -28,7 +28,7 @@ macro_rules! unix_connection_methods {
         /// Safe: the connection is given up.
         #[track_caller]
         pub fn connect<P: AsRef<Path>>(path: P) -> ConnectUnix<Self, P> {
-            ConnectUnix::new(raw_path(CONNECT, path.as_ref()), path, site!(connect, Connect))
+            ConnectUnix::new(raw_path(path.as_ref()), path, site!(connect, Connect))
         }
 
         /// Connects to a listener at an address, which may be an abstract name; see [`connect`](Self::connect).
@@ -50,7 +50,7 @@ macro_rules! unix_connection_methods {
         /// Safe: the connection is given up.
         #[track_caller]
         pub fn connect_addr(addr: &SocketAddr) -> ConnectUnix<Self> {
-            ConnectUnix::new(raw_addr(CONNECT, addr), (), site!(connect_addr, Connect))
+            ConnectUnix::new(raw_addr(addr), (), site!(connect_addr, Connect))
         }
 
         /// Creates two sockets that are connected to each other.

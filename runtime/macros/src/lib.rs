@@ -123,7 +123,7 @@ use crate::args::Entry;
 /// them, and text; any other error is printed by its `Debug`, as the standard library does.
 ///
 /// ```text
-/// Error: failed to read `settings.toml`: No such file or directory (os error 2)
+/// Error: failed to bind to 127.0.0.1:80: Permission denied (os error 13)
 /// ```
 ///
 /// # Arguments

@@ -77,7 +77,7 @@ impl DirBuilder {
     /// Goes on.
     #[track_caller]
     pub fn create<P: AsRef<Path>>(&self, path: P) -> Operation<(), P> {
-        let about = About::new("mini::fs::DirBuilder::create", "create the directory", path.as_ref());
+        let about = About::new("mini::fs::DirBuilder::create", path.as_ref());
         let DirBuilder { is_recursive, mode } = *self;
         Operation::hop(about, move |about| {
             let mut builder = fs::DirBuilder::new();
@@ -117,7 +117,7 @@ impl DirBuilder {
 /// Goes on.
 #[track_caller]
 pub fn create_dir<P: AsRef<Path>>(path: P) -> Operation<(), P> {
-    let about = About::new("mini::fs::create_dir", "create the directory", path.as_ref());
+    let about = About::new("mini::fs::create_dir", path.as_ref());
     Operation::hop(about, |about| fs::create_dir(&about.path)).keeping(path)
 }
 
@@ -148,7 +148,7 @@ pub fn create_dir<P: AsRef<Path>>(path: P) -> Operation<(), P> {
 /// Goes on.
 #[track_caller]
 pub fn create_dir_all<P: AsRef<Path>>(path: P) -> Operation<(), P> {
-    let about = About::new("mini::fs::create_dir_all", "create the directories", path.as_ref());
+    let about = About::new("mini::fs::create_dir_all", path.as_ref());
     Operation::hop(about, |about| fs::create_dir_all(&about.path)).keeping(path)
 }
 
@@ -178,7 +178,7 @@ pub fn create_dir_all<P: AsRef<Path>>(path: P) -> Operation<(), P> {
 /// Goes on.
 #[track_caller]
 pub fn remove_dir<P: AsRef<Path>>(path: P) -> Operation<(), P> {
-    let about = About::new("mini::fs::remove_dir", "remove the directory", path.as_ref());
+    let about = About::new("mini::fs::remove_dir", path.as_ref());
     Operation::hop(about, |about| fs::remove_dir(&about.path)).keeping(path)
 }
 
@@ -208,6 +208,6 @@ pub fn remove_dir<P: AsRef<Path>>(path: P) -> Operation<(), P> {
 /// Goes on.
 #[track_caller]
 pub fn remove_dir_all<P: AsRef<Path>>(path: P) -> Operation<(), P> {
-    let about = About::new("mini::fs::remove_dir_all", "remove the directory", path.as_ref());
+    let about = About::new("mini::fs::remove_dir_all", path.as_ref());
     Operation::hop(about, |about| fs::remove_dir_all(&about.path)).keeping(path)
 }

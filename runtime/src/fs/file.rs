@@ -6,12 +6,9 @@
 
 use std::fmt;
 use std::fs::File as StdFile;
-use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::path::Path;
 use std::sync::Arc;
-
-use mini_net::failed;
 
 use super::calls;
 use super::operation::{About, Operation, Step};
@@ -113,7 +110,7 @@ impl File {
     /// Safe: nothing is lost.
     #[track_caller]
     pub fn open<P: AsRef<Path>>(path: P) -> Operation<File, P> {
-        OpenOptions::new().read(true).open_as("mini::fs::File::open", "open", path.as_ref()).keeping(path)
+        OpenOptions::new().read(true).open_as("mini::fs::File::open", path.as_ref()).keeping(path)
     }
 
     /// Opens a file for writing: creates it if it does not exist, otherwise removes its content.
@@ -137,7 +134,7 @@ impl File {
     pub fn create<P: AsRef<Path>>(path: P) -> Operation<File, P> {
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(true);
-        options.open_as("mini::fs::File::create", "create", path.as_ref()).keeping(path)
+        options.open_as("mini::fs::File::create", path.as_ref()).keeping(path)
     }
 
     /// Creates a file that must not be there yet, to be read and written.
@@ -171,7 +168,7 @@ impl File {
     pub fn create_new<P: AsRef<Path>>(path: P) -> Operation<File, P> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create_new(true);
-        options.open_as("mini::fs::File::create_new", "create", path.as_ref()).keeping(path)
+        options.open_as("mini::fs::File::create_new", path.as_ref()).keeping(path)
     }
 
     /// Returns options for further ways to open a file; the same as [`OpenOptions::new`].
@@ -310,18 +307,14 @@ impl File {
     /// Safe: nothing is lost.
     #[track_caller]
     pub fn try_clone(&self) -> Operation<File> {
-        let (lease, about) = self.part("mini::fs::File::try_clone", "clone");
+        let (lease, about) = self.part("mini::fs::File::try_clone");
         Operation::first(about, move |_| Step::Done(lease.try_clone().map(File::with)))
-    }
-
-    fn error(&self, verb: &'static str, kind: io::ErrorKind) -> io::Error {
-        failed(verb, &*self.open)(kind.into())
     }
 
     /// Returns the parts that every operation on this file needs.
     #[track_caller]
-    fn part(&self, call: &'static str, verb: &'static str) -> (Lease, About) {
-        (Lease::new(&self.open), About::new(call, verb, self.open.path()).of_open(calls::number(self.open.std())))
+    fn part(&self, call: &'static str) -> (Lease, About) {
+        (Lease::new(&self.open), About::new(call, self.open.path()))
     }
 }
 

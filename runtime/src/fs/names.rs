@@ -34,7 +34,7 @@ use super::sys::Links;
 /// Safe: nothing is lost.
 #[track_caller]
 pub fn metadata<P: AsRef<Path>>(path: P) -> Operation<Metadata, P> {
-    let about = About::new("mini::fs::metadata", "look at", path.as_ref());
+    let about = About::new("mini::fs::metadata", path.as_ref());
     Operation::first(about, |about| match now::metadata(&about.path, Links::Follow) {
         Some(result) => Step::Done(result),
         None => Step::hop(|about| fs::metadata(&about.path)),
@@ -69,7 +69,7 @@ pub fn metadata<P: AsRef<Path>>(path: P) -> Operation<Metadata, P> {
 /// Safe: nothing is lost.
 #[track_caller]
 pub fn symlink_metadata<P: AsRef<Path>>(path: P) -> Operation<Metadata, P> {
-    let about = About::new("mini::fs::symlink_metadata", "look at", path.as_ref());
+    let about = About::new("mini::fs::symlink_metadata", path.as_ref());
     Operation::first(about, |about| match now::metadata(&about.path, Links::Keep) {
         Some(result) => Step::Done(result),
         None => Step::hop(|about| fs::symlink_metadata(&about.path)),
@@ -101,7 +101,7 @@ pub fn symlink_metadata<P: AsRef<Path>>(path: P) -> Operation<Metadata, P> {
 /// Safe: nothing is lost.
 #[track_caller]
 pub fn try_exists<P: AsRef<Path>>(path: P) -> Operation<bool, P> {
-    let about = About::new("mini::fs::try_exists", "look for", path.as_ref());
+    let about = About::new("mini::fs::try_exists", path.as_ref());
     Operation::first(about, |about| match now::metadata(&about.path, Links::Follow) {
         Some(Ok(_)) => Step::Done(Ok(true)),
         _ => Step::hop(|about| fs::exists(&about.path)),
@@ -133,7 +133,7 @@ pub fn try_exists<P: AsRef<Path>>(path: P) -> Operation<bool, P> {
 /// Safe: nothing is lost.
 #[track_caller]
 pub fn canonicalize<P: AsRef<Path>>(path: P) -> Operation<PathBuf, P> {
-    let about = About::new("mini::fs::canonicalize", "find the real path of", path.as_ref());
+    let about = About::new("mini::fs::canonicalize", path.as_ref());
     Operation::hop(about, |about| fs::canonicalize(&about.path)).keeping(path)
 }
 
@@ -164,7 +164,7 @@ pub fn canonicalize<P: AsRef<Path>>(path: P) -> Operation<PathBuf, P> {
 /// Safe: nothing is lost.
 #[track_caller]
 pub fn read_link<P: AsRef<Path>>(path: P) -> Operation<PathBuf, P> {
-    let about = About::new("mini::fs::read_link", "read the link", path.as_ref());
+    let about = About::new("mini::fs::read_link", path.as_ref());
     Operation::hop(about, |about| fs::read_link(&about.path)).keeping(path)
 }
 
@@ -199,7 +199,7 @@ pub fn read_link<P: AsRef<Path>>(path: P) -> Operation<PathBuf, P> {
 #[track_caller]
 pub fn rename<P: AsRef<Path>, Q: AsRef<Path>>(from: P, to: Q) -> Operation<(), (P, Q)> {
     let new = to.as_ref().to_owned();
-    let about = About::new("mini::fs::rename", "rename", from.as_ref()).to(&new);
+    let about = About::new("mini::fs::rename", from.as_ref());
     Operation::hop(about, move |about| fs::rename(&about.path, new)).keeping((from, to))
 }
 
@@ -233,7 +233,7 @@ pub fn rename<P: AsRef<Path>, Q: AsRef<Path>>(from: P, to: Q) -> Operation<(), (
 #[track_caller]
 pub fn hard_link<P: AsRef<Path>, Q: AsRef<Path>>(original: P, link: Q) -> Operation<(), (P, Q)> {
     let new = link.as_ref().to_owned();
-    let about = About::new("mini::fs::hard_link", "link", original.as_ref()).to(&new);
+    let about = About::new("mini::fs::hard_link", original.as_ref());
     Operation::hop(about, move |about| fs::hard_link(&about.path, new)).keeping((original, link))
 }
 
@@ -265,7 +265,7 @@ pub fn hard_link<P: AsRef<Path>, Q: AsRef<Path>>(original: P, link: Q) -> Operat
 #[track_caller]
 pub fn symlink<P: AsRef<Path>, Q: AsRef<Path>>(original: P, link: Q) -> Operation<(), (P, Q)> {
     let new = link.as_ref().to_owned();
-    let about = About::new("mini::fs::symlink", "link", original.as_ref()).to(&new);
+    let about = About::new("mini::fs::symlink", original.as_ref());
     Operation::hop(about, move |about| fs::symlink(&about.path, new)).keeping((original, link))
 }
 
@@ -298,7 +298,7 @@ pub fn symlink<P: AsRef<Path>, Q: AsRef<Path>>(original: P, link: Q) -> Operatio
 /// Goes on.
 #[track_caller]
 pub fn remove_file<P: AsRef<Path>>(path: P) -> Operation<(), P> {
-    let about = About::new("mini::fs::remove_file", "remove the file", path.as_ref());
+    let about = About::new("mini::fs::remove_file", path.as_ref());
     Operation::hop(about, |about| fs::remove_file(&about.path)).keeping(path)
 }
 
@@ -332,6 +332,6 @@ pub fn remove_file<P: AsRef<Path>>(path: P) -> Operation<(), P> {
 /// Goes on.
 #[track_caller]
 pub fn set_permissions<P: AsRef<Path>>(path: P, permissions: Permissions) -> Operation<(), P> {
-    let about = About::new("mini::fs::set_permissions", "set the permissions of", path.as_ref());
+    let about = About::new("mini::fs::set_permissions", path.as_ref());
     Operation::hop(about, move |about| fs::set_permissions(&about.path, permissions)).keeping(path)
 }

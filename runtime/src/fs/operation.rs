@@ -9,14 +9,11 @@
 
 use std::fmt;
 use std::io;
-use std::os::fd::RawFd;
 use std::panic::{Location, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-
-use mini_net::{IntoObject, Object, failed};
 
 use crate::fs::job::Job;
 use crate::scheduler::context;
@@ -43,16 +40,11 @@ struct Run<T> {
     state: State<T>,
 }
 
-/// What an operation is about: for its errors, and for its job.
+/// What an operation is about: for its job, and for panics.
 pub(super) struct About {
     /// The function that the user has called.
     pub(super) call: &'static str,
-    /// The same in words.
-    pub(super) verb: &'static str,
     pub(super) path: PathBuf,
-    /// To name a file that came without a path.
-    pub(super) fd: Option<RawFd>,
-    pub(super) to: Option<PathBuf>,
     pub(super) location: &'static Location<'static>,
 }
 
@@ -81,28 +73,8 @@ enum State<T> {
 
 impl About {
     #[track_caller]
-    pub(super) fn new(call: &'static str, verb: &'static str, path: &Path) -> About {
-        About { call, verb, path: path.to_owned(), fd: None, to: None, location: Location::caller() }
-    }
-
-    pub(super) fn to(self, to: &Path) -> About {
-        About { to: Some(to.to_owned()), ..self }
-    }
-
-    /// For a file that is open.
-    pub(super) fn of_open(self, fd: RawFd) -> About {
-        About { fd: Some(fd), ..self }
-    }
-}
-
-impl IntoObject for &About {
-    fn into_object(self) -> Object {
-        let About { path, fd, to, .. } = self;
-        match (to, fd) {
-            (Some(to), _) => Object::Paths { from: path.clone(), to: to.clone() },
-            (None, Some(fd)) if path.as_os_str().is_empty() => Object::Fd(*fd),
-            (None, _) => path.as_path().into_object(),
-        }
+    pub(super) fn new(call: &'static str, path: &Path) -> About {
+        About { call, path: path.to_owned(), location: Location::caller() }
     }
 }
 
@@ -144,10 +116,6 @@ impl<T: Send + 'static> Operation<T> {
 
 impl<T: Send + 'static> Run<T> {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
-        self.poll_raw(cx).map_err(failed(self.about.verb, &*self.about))
-    }
-
-    fn poll_raw(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
         if let State::New(_) = self.state {
             // A hop lets others run anyway.
             ready!(mini_context::poll_call(cx, self));

@@ -173,13 +173,13 @@ impl OpenOptions {
     /// Goes on: a file may be created without being open anywhere.
     #[track_caller]
     pub fn open<P: AsRef<Path>>(&self, path: P) -> Operation<File, P> {
-        self.open_as("mini::fs::OpenOptions::open", "open", path.as_ref()).keeping(path)
+        self.open_as("mini::fs::OpenOptions::open", path.as_ref()).keeping(path)
     }
 
     #[track_caller]
-    pub(super) fn open_as(&self, call: &'static str, verb: &'static str, path: &Path) -> Operation<File> {
+    pub(super) fn open_as(&self, call: &'static str, path: &Path) -> Operation<File> {
         let OpenOptions { options, reads, flags, is_special } = self.clone();
-        Operation::first(About::new(call, verb, path), move |about| {
+        Operation::first(About::new(call, path), move |about| {
             if reads
                 && !is_special
                 && let Some(file) = now::open_with(&about.path, flags)

@@ -18,16 +18,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use mini_net::failed;
-
 use super::calls as fs;
 use super::operation::{About, Operation, Step, need_runtime, no_answer, pool};
 use crate::fs::job::Job;
 
 /// Entries of one hop: some 100 µs of a thread's time, if the file system has them at hand.
 const BATCH: usize = 128;
-
-const VERB: &str = "read the directory";
 
 const NEXT_ENTRY: &str = "mini::fs::ReadDir::next_entry";
 
@@ -59,7 +55,7 @@ const NEXT_ENTRY: &str = "mini::fs::ReadDir::next_entry";
 /// Safe: nothing is lost.
 #[track_caller]
 pub fn read_dir<P: AsRef<Path>>(path: P) -> Operation<ReadDir, P> {
-    Operation::hop(About::new("mini::fs::read_dir", VERB, path.as_ref()), |about| {
+    Operation::hop(About::new("mini::fs::read_dir", path.as_ref()), |about| {
         let batch = fill(fs::read_dir(&about.path)?);
         let mut dir = ReadDir { path: about.path.clone(), state: State::Ended, ready: VecDeque::new() };
         dir.take(batch);
@@ -184,7 +180,7 @@ impl ReadDir {
                 ready!(mini_context::poll_budget(cx, self));
             }
             if let Some(entry) = self.ready.pop_front() {
-                return Poll::Ready(entry.map(Some).map_err(failed(VERB, &*self.path)));
+                return Poll::Ready(entry.map(Some));
             }
             // Before the stream is taken out of its place: without a runtime this panics.
             let is_open = matches!(self.state, State::Open(_));
@@ -196,7 +192,7 @@ impl ReadDir {
                 }
                 State::Reading(mut job) => match Pin::new(&mut job).poll(cx) {
                     Poll::Ready(Ok(batch)) => self.take(batch),
-                    Poll::Ready(Err(lost)) => return Poll::Ready(Err(failed(VERB, &*self.path)(no_answer(lost)))),
+                    Poll::Ready(Err(lost)) => return Poll::Ready(Err(no_answer(lost))),
                     Poll::Pending => {
                         self.state = State::Reading(job);
                         return Poll::Pending;
@@ -207,8 +203,8 @@ impl ReadDir {
                     return Poll::Ready(Ok(None));
                 }
                 State::Lost => {
-                    let error = io::Error::other("it was lost with a job that was not carried out");
-                    return Poll::Ready(Err(failed(VERB, &*self.path)(error)));
+                    let text = "the directory was lost with a job that was not carried out";
+                    return Poll::Ready(Err(io::Error::other(text)));
                 }
             }
         }
@@ -287,7 +283,7 @@ impl DirEntry {
     #[track_caller]
     pub fn file_type(&self) -> Operation<FileType> {
         let (entry, known) = (self.entry.clone(), self.file_type);
-        let about = About::new("mini::fs::DirEntry::file_type", "look at", &self.path());
+        let about = About::new("mini::fs::DirEntry::file_type", &self.path());
         Operation::first(about, move |_| match known {
             Some(file_type) => Step::Done(Ok(file_type)),
             None => Step::hop(move |_| entry.file_type()),
@@ -321,7 +317,7 @@ impl DirEntry {
     #[track_caller]
     pub fn metadata(&self) -> Operation<Metadata> {
         let entry = self.entry.clone();
-        let about = About::new("mini::fs::DirEntry::metadata", "look at", &self.path());
+        let about = About::new("mini::fs::DirEntry::metadata", &self.path());
         Operation::hop(about, move |_| entry.metadata())
     }
 }

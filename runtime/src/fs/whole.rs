@@ -35,7 +35,7 @@ use super::sys;
 /// Safe: nothing is lost.
 #[track_caller]
 pub fn read<P: AsRef<Path>>(path: P) -> Operation<Vec<u8>, P> {
-    content(About::new("mini::fs::read", "read", path.as_ref()), Ok).keeping(path)
+    content(About::new("mini::fs::read", path.as_ref()), Ok).keeping(path)
 }
 
 /// Reads the whole content of a file as text. Otherwise as [`read`].
@@ -63,7 +63,7 @@ pub fn read<P: AsRef<Path>>(path: P) -> Operation<Vec<u8>, P> {
 #[track_caller]
 pub fn read_to_string<P: AsRef<Path>>(path: P) -> Operation<String, P> {
     let to_text = |content| String::from_utf8(content).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e));
-    content(About::new("mini::fs::read_to_string", "read", path.as_ref()), to_text).keeping(path)
+    content(About::new("mini::fs::read_to_string", path.as_ref()), to_text).keeping(path)
 }
 
 /// Writes a file: creates it if there is none, otherwise replaces its content by `contents`, of which this makes a
@@ -94,7 +94,7 @@ pub fn read_to_string<P: AsRef<Path>>(path: P) -> Operation<String, P> {
 #[track_caller]
 pub fn write<P: AsRef<Path>, C: AsRef<[u8]>>(path: P, contents: C) -> Operation<(), P> {
     let contents = contents.as_ref().to_vec();
-    let about = About::new("mini::fs::write", "write", path.as_ref());
+    let about = About::new("mini::fs::write", path.as_ref());
     Operation::hop(about, move |about| fs::write(&about.path, contents)).keeping(path)
 }
 
@@ -128,7 +128,7 @@ pub fn write<P: AsRef<Path>, C: AsRef<[u8]>>(path: P, contents: C) -> Operation<
 #[track_caller]
 pub fn copy<P: AsRef<Path>, Q: AsRef<Path>>(from: P, to: Q) -> Operation<u64, (P, Q)> {
     let target = to.as_ref().to_owned();
-    let about = About::new("mini::fs::copy", "copy", from.as_ref()).to(&target);
+    let about = About::new("mini::fs::copy", from.as_ref());
     Operation::hop(about, move |about| fs::copy(&about.path, target)).keeping((from, to))
 }
 

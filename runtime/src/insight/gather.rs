@@ -135,8 +135,7 @@ impl Shared {
 /// Whether the process can have no more descriptors: tries to get one.
 fn shortage() -> Option<String> {
     let error = io::stderr().as_fd().try_clone_to_owned().err()?;
-    mini_net::is_shortage(&error)
-        .then(|| mini_net::failed("open another one", mini_net::Object::Nothing)(error).to_string())
+    mini_net::is_shortage(&error).then(|| mini_net::with_limit(&error))
 }
 
 /// What the future of a `block_on` waits for, if it does; or that it asks to run again.

@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::process::{self, ExitStatus};
 use std::task::{Context, Poll, ready};
 
-use mini_net::{IoKind, Object, Site, failed};
+use mini_net::{IoKind, Site};
 
 use super::orphans;
 use super::output::{self, ChildStderr, ChildStdout};
@@ -46,8 +46,6 @@ pub struct Child {
     pub stderr: Option<ChildStderr>,
     life: Life,
 }
-
-const WAIT: &str = "wait for";
 
 /// A child that is not reaped, or how it ended.
 #[derive(Debug)]
@@ -139,7 +137,7 @@ impl Child {
     ///
     /// # Errors
     ///
-    /// Returns the errors of waitpid(2): `ECHILD` (see [`raw_os_error`](crate::io::raw_os_error)) if other code has
+    /// Returns the errors of waitpid(2): `ECHILD` if other code has
     /// reaped the child, or if the program ignores SIGCHLD. Returns an error if the
     /// runtime in which the child was started has shut down; [`try_wait`](Child::try_wait) still works.
     ///
@@ -184,8 +182,7 @@ impl Child {
     /// Returns the errors of waitpid(2), like [`wait`](Child::wait).
     pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
         if let (Some(running), None) = (&mut self.life.running, self.life.status) {
-            self.life.status =
-                watch::try_wait(&mut running.child).map_err(failed(WAIT, Object::Process(running.child.id())))?;
+            self.life.status = watch::try_wait(&mut running.child)?;
         }
         self.life.forget_ended();
         Ok(self.life.status)
@@ -211,7 +208,7 @@ impl Child {
     pub fn start_kill(&mut self) -> io::Result<()> {
         self.life.forget_ended();
         let Some(running) = &mut self.life.running else { return Ok(()) };
-        running.kill().map_err(failed("kill", Object::Process(running.child.id())))
+        running.kill()
     }
 
     /// Sends SIGKILL, and waits for the end.
@@ -332,7 +329,7 @@ impl Future for Wait<'_> {
         if let (Some((child, notice)), None) = (running, &status) {
             let reaped = ready!(notice.poll_reap(cx, child));
             mini_context::spend_call();
-            **status = Some(reaped.map_err(failed(WAIT, Object::Process(child.id())))?);
+            **status = Some(reaped?);
         } else {
             mini_context::spend(1);
         }

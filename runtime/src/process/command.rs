@@ -7,7 +7,7 @@ use std::panic::Location;
 use std::path::Path;
 use std::process::{self, ExitStatus, Stdio};
 
-use mini_net::{IntoObject, Object, Site, Wait, failed};
+use mini_net::{Site, Wait};
 
 use super::child::{Child, site};
 use super::simulated;
@@ -279,14 +279,11 @@ impl Command {
     /// Starts the process, for a call of `method`.
     #[track_caller]
     fn start(&mut self, method: &str) -> io::Result<Child> {
-        if let Err(error) = simulated::check_start(method) {
-            return Err(failed("start", &*self)(error));
-        }
+        simulated::check_start(method)?;
         let slack = Slack::usual();
         let child = self.std.spawn();
         drop(slack);
-        let location = Location::caller();
-        child.and_then(|child| Child::adopt(child, self.kill_on_drop, location)).map_err(failed("start", &*self))
+        Child::adopt(child?, self.kill_on_drop, Location::caller())
     }
 
     /// Starts the process and waits for its end.
@@ -384,13 +381,6 @@ impl Command {
     }
 
     pre_exec_method!();
-}
-
-impl IntoObject for &Command {
-    fn into_object(self) -> Object {
-        let (name, directory) = (self.std.get_program().into(), self.std.get_current_dir());
-        Object::Program { name, directory: directory.map(Path::to_owned) }
-    }
 }
 
 impl From<process::Command> for Command {

@@ -10,7 +10,6 @@ use std::task::Wake;
 use std::time::{Duration, Instant};
 
 use mini_context::contain;
-use mini_net::{Object, failed};
 use mini_time::Clock;
 
 use crate::blocking::Blocking;
@@ -86,7 +85,7 @@ impl Shared {
     pub(crate) fn new(config: Config) -> io::Result<Arc<Self>> {
         let usual = || if config.is_multi_thread { Clock::real() } else { Clock::pausable(config.start_paused) };
         let clock = config.simulation.as_ref().map_or_else(usual, |(clock, _)| clock.clone());
-        let post = ReactorHandle::new().map_err(failed("start a runtime", Object::Nothing))?;
+        let post = ReactorHandle::new()?;
         task::tell_table();
         let shared = Arc::new_cyclic(|weak| {
             // In other flavours no shared task is ever queued.
@@ -128,7 +127,7 @@ impl Shared {
             let index = shared.external_core().index();
             let _is_first = shared.cores[index].ownership.wants_thread();
             shared.idle.unpark(index); // it is on its way up: a task that comes meanwhile needs no second one
-            worker::start_thread(&shared, index).map_err(failed("start a worker thread", Object::Nothing))?;
+            worker::start_thread(&shared, index)?;
         }
         insight::begin(&shared)?;
         Ok(shared)
@@ -219,7 +218,6 @@ impl Shared {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        self.process.check("spawn_blocking");
         if let Some(pick) = &self.cores[0].pick {
             return self.spawn_job(job, pick.job_delay(), origin);
         }

@@ -34,7 +34,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::AcqRel, Ordering::Acquire};
 
 use libc::c_int;
-use mini_net::Process;
 use signal_hook_registry::SigId;
 
 use super::unheard::Listening;
@@ -46,7 +45,6 @@ pub(crate) struct Mailbox {
     _hook: Hook,
     letter: Arc<Letter>,
     reader: UnixStream,
-    process: Process,
 }
 
 /// The handler's side.
@@ -69,13 +67,13 @@ impl Mailbox {
         writer.set_nonblocking(true)?;
         let letter = Arc::new(Letter { signals: AtomicUsize::new(0), writer, listening: Listening::to(signal)? });
         let hook = Hook::install(signal, letter.clone())?;
-        Ok(Mailbox { _hook: hook, letter, reader, process: Process::current() })
+        Ok(Mailbox { _hook: hook, letter, reader })
     }
 
     /// Panics in a child of the process that made the mailbox.
     pub(super) fn check_process(&self) {
         assert!(
-            self.process.is_current(),
+            self.letter.listening.is_here(),
             "this listener was made before fork(2) and receives only the signals of the parent process: \
              make a new one in the child"
         );

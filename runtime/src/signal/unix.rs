@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use libc::c_int;
-use mini_net::{IoKind, Object, Site, Wait, failed};
+use mini_net::{IoKind, Site, Wait};
 use signal_hook_registry::FORBIDDEN;
 
 use super::simulated::{Ear, Hearing};
@@ -185,11 +185,11 @@ const RECV: &Site = &Site { owner: "Signal", method: "recv", kind: IoKind::Signa
 pub fn signal(kind: SignalKind) -> io::Result<Signal> {
     let ear = match kind.0 {
         number if FORBIDDEN.contains(&number) => {
-            Err(io::Error::new(io::ErrorKind::InvalidInput, "this signal cannot be caught"))
+            Err(io::Error::new(io::ErrorKind::InvalidInput, format!("signal {number} cannot be caught")))
         }
         number => Ear::open(number),
     };
-    Ok(Signal { ear: ear.map_err(failed("listen to", Object::Signal(kind.0)))?, kind })
+    Ok(Signal { ear: ear?, kind })
 }
 
 impl Signal {

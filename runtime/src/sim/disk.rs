@@ -181,7 +181,7 @@ impl Disk {
     /// mini::fs::write("/file", "content").await?;
     /// disk.errors(1.0);
     /// let error = mini::fs::read("/file").await.unwrap_err();
-    /// assert_eq!(mini::io::raw_os_error(&error), Some(libc::EIO));
+    /// assert_eq!(error.raw_os_error(), Some(libc::EIO));
     /// disk.errors(0.0);
     /// assert_eq!(mini::fs::read("/file").await?, b"content");
     /// # Ok::<(), std::io::Error>(()) }).unwrap().unwrap();

@@ -9,7 +9,6 @@ use std::task::Poll;
 
 use futures_lite::{AsyncBufReadExt, AsyncReadExt, AsyncSeekExt, AsyncWrite, AsyncWriteExt, StreamExt, io};
 use mini::fs::{self, File};
-use mini::io::raw_os_error;
 use mini::runtime::Runtime;
 use mini::time::Duration;
 use mini_tests::net_support::{ScratchPath, Words, fifo, in_each_runtime, in_each_world, kind_of};
@@ -79,7 +78,6 @@ fn a_read_takes_what_is_asked_for() {
         let mut buf = [0; 8];
         let error = file.read_exact(&mut buf).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::UnexpectedEof);
-        assert!(error.to_string().contains(path.as_ref().to_str().unwrap()), "{error}");
         assert_eq!(buf[..4], content[content.len() - 4..]);
     });
 }
@@ -426,8 +424,7 @@ fn the_error_of_a_dropped_write_is_told_by_the_next() {
             let mut file = File::options().write(true).open("/dev/full").await.unwrap();
             let expect = |error: std::io::Error| {
                 assert_eq!(error.kind(), ErrorKind::StorageFull, "{error}");
-                assert_eq!(raw_os_error(&error), Some(28));
-                assert!(error.to_string().starts_with("failed to write `/dev/full`: "), "{error}");
+                assert_eq!(error.raw_os_error(), Some(28));
             };
             expect(file.write(b"x").await.unwrap_err());
             file.flush().await.unwrap(); // it has been told
@@ -479,7 +476,7 @@ fn a_write_that_a_shutdown_discards_is_told_by_flush() {
         runtime.shutdown_timeout(Duration::ZERO);
         drop(go);
         let error = mini::block_on(file.flush()).unwrap_err().to_string();
-        assert!(error.starts_with("failed to write `") && error.contains("shut down"), "{error}");
+        assert!(error.contains("shut down"), "{error}");
         mini::block_on(file.flush()).expect("it has been told");
         assert_eq!(std_fs::read(&path).unwrap(), b"");
     });

@@ -1,6 +1,5 @@
 //! `copy` and `copy_bidirectional`: between sockets, where the kernel has a short cut, and between anything else.
 
-use std::error::Error;
 use std::future::poll_fn;
 use std::io::{self, ErrorKind};
 use std::net::Shutdown;
@@ -185,10 +184,7 @@ fn a_reset_ends_both_directions_and_says_where_it_was() {
         drop(b);
         let error = press(&a, &mut proxy).await.unwrap_err();
         assert!([ErrorKind::ConnectionReset, ErrorKind::BrokenPipe].contains(&error.kind()), "{error:?}");
-        let text = error.to_string();
-        assert!(text.contains("copy_bidirectional: ") && text.contains(" `b`: "), "{text}");
-        let source = error.get_ref().and_then(Error::source).and_then(|e| e.downcast_ref::<io::Error>());
-        assert!(source.unwrap().raw_os_error().is_some(), "{text}");
+        assert!(error.raw_os_error().is_some(), "{error}");
     });
 }
 
@@ -232,7 +228,6 @@ fn a_reset_while_it_is_read_is_no_end() {
         drop(a);
         let error = proxy.await.unwrap().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ConnectionReset);
-        assert!(error.to_string().contains("reading from `a`: "), "{error}");
     });
 }
 
@@ -332,17 +327,13 @@ fn an_endless_copy_lets_others_run() {
 }
 
 #[test]
-fn writers_that_fail_are_named() {
+fn a_writer_that_fails_ends_the_copy() {
     mini::block_on(async {
         let error = copy(&mut Endless, &mut Takes(|_: &[u8]| Ok(0))).await.unwrap_err();
-        assert_eq!(
-            (error.kind(), &*error.to_string()),
-            (ErrorKind::WriteZero, "copy: writing to the writer: write zero")
-        );
+        assert_eq!(error.kind(), ErrorKind::WriteZero);
         let mut reader = Cursor::new(b"some");
         let error = copy(&mut reader, &mut Takes(|buf: &[u8]| Ok(buf.len()))).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::StorageFull);
-        assert!(error.to_string().starts_with("copy: flushing the writer: "), "{error}");
         let mut nothing = Cursor::new(b"");
         assert_eq!(copy(&mut nothing, &mut Takes(|_: &[u8]| Ok(0))).await.unwrap(), 0);
     });

@@ -6,7 +6,6 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use futures_lite::{AsyncReadExt, AsyncWriteExt};
 use mini::io::Interest;
-use mini::io::raw_os_error;
 use mini::net::UnixStream;
 use mini::net::unix::pipe::{self, OpenOptions, Receiver, Sender};
 use mini_tests::net_support::{ScratchPath, Words, in_each_world, kind_of, now, open_files};
@@ -180,7 +179,7 @@ fn a_receiver_of_a_fifo_waits_for_the_first_to_come() {
     in_each_world(|| async {
         let path = fifo("first");
         let error = OpenOptions::new().open_sender(&path).unwrap_err();
-        assert_eq!(raw_os_error(&error), Some(rustix::io::Errno::NXIO.raw_os_error()));
+        assert_eq!(error.raw_os_error(), Some(rustix::io::Errno::NXIO.raw_os_error()));
         let receiver = OpenOptions::new().open_receiver(&path).unwrap();
         let counts = Counts::new();
         let mut buf = [0; 16];

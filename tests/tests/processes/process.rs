@@ -8,7 +8,6 @@ use std::process::Stdio;
 use std::task::Poll;
 use std::thread;
 
-use mini::io::raw_os_error;
 use mini::process::{Child, Command};
 use mini::runtime::Builder;
 use mini_tests::child_support::{cat, children, is_known, sh, sleeper};
@@ -71,7 +70,7 @@ fn a_killed_child_ends_by_the_signal() {
 fn what_cannot_be_started_is_an_error() {
     in_each_runtime(|| async {
         let missing = Command::new("/no/such/program").spawn().unwrap_err();
-        assert_eq!((missing.kind(), raw_os_error(&missing)), (ErrorKind::NotFound, Some(2)));
+        assert_eq!((missing.kind(), missing.raw_os_error()), (ErrorKind::NotFound, Some(2)));
         let not_a_program = Command::new("/etc").spawn().unwrap_err();
         assert_eq!(not_a_program.kind(), ErrorKind::PermissionDenied);
         assert_eq!(kind_of(Command::new("true").current_dir("/no/such/place").spawn()), ErrorKind::NotFound);
@@ -95,7 +94,7 @@ fn std_settings_reach_the_child() {
         let mut command = Command::new("true");
         // SAFETY: it makes an error of a number, and nothing else.
         unsafe { command.pre_exec(|| Err(io::Error::from_raw_os_error(7))) };
-        assert_eq!(raw_os_error(&command.spawn().unwrap_err()), Some(7));
+        assert_eq!(command.spawn().unwrap_err().raw_os_error(), Some(7));
     });
 }
 
@@ -257,7 +256,7 @@ fn a_child_that_somebody_else_has_reaped_is_an_error() {
         let reaped = waitpid(Some(id), WaitOptions::empty()).unwrap().unwrap();
         assert_eq!(reaped.1.exit_status(), Some(0));
         let error = wait.await.unwrap_err();
-        assert_eq!(raw_os_error(&error), Some(rustix::io::Errno::CHILD.raw_os_error()));
+        assert_eq!(error.raw_os_error(), Some(rustix::io::Errno::CHILD.raw_os_error()));
         assert!(child.try_wait().is_err());
         child.start_kill().expect("nobody is left to be killed");
     });
@@ -382,7 +381,7 @@ fn without_descriptors_a_spawn_fails_and_leaves_no_child() {
                         Err(refused) => break refused,
                     }
                 };
-                assert_eq!(raw_os_error(&refused), Some(rustix::io::Errno::MFILE.raw_os_error()));
+                assert_eq!(refused.raw_os_error(), Some(rustix::io::Errno::MFILE.raw_os_error()));
                 setrlimit(Resource::Nofile, limit).unwrap();
                 for mut child in started {
                     child.kill().await.unwrap();

@@ -156,7 +156,7 @@ fn a_main_that_fails_prints_its_error_as_text_with_its_causes() {
     };
     let Some(said) = in_child(test, run) else { return };
     let errors = [
-        "Error: failed to read `/no/such/file`: No such file or directory (os error 2)",
+        "Error: No such file or directory (os error 2)",
         "Error: the outer one",
         &format!("  caused by: {}", std::fmt::Error),
         "Error: in \"words\"",

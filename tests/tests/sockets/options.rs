@@ -5,7 +5,6 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use mini::io::Interest;
-use mini::io::raw_os_error;
 use mini::net::{TcpListener, TcpSocket, TcpStream, UdpSocket};
 use mini::task::yield_now;
 use mini_tests::net_support::{ANY_PORT, in_each_runtime, in_each_world, kind_of, tcp_pair, udp};
@@ -99,11 +98,11 @@ fn linux_has_devices_and_quick_acknowledgements() {
             Ok(()) => assert_eq!(socket.device().unwrap().as_deref(), Some(&b"lo"[..])),
             Err(e) => assert_eq!(e.kind(), ErrorKind::PermissionDenied),
         }
-        assert!(raw_os_error(&socket.bind_device(Some(b"no such device")).unwrap_err()).is_some());
+        assert!(socket.bind_device(Some(b"no such device")).unwrap_err().raw_os_error().is_some());
         // None of these is cut to an existing name, or taken for "no device".
         for missing in [&b""[..], b"lo\0", b"lo\0and-more", &[b'x'; 16]] {
             let error = socket.bind_device(Some(missing)).unwrap_err();
-            assert_eq!(raw_os_error(&error), Some(Errno::NODEV.raw_os_error()), "{missing:?}");
+            assert_eq!(error.raw_os_error(), Some(Errno::NODEV.raw_os_error()), "{missing:?}");
         }
         let (client, server) = tcp_pair().await;
         kept!(client, quickack / set_quickack: false, true);
@@ -135,7 +134,7 @@ fn sockets_of_ipv6_have_their_own() {
         kept!(socket, multicast_hops_v6 / set_multicast_hops_v6: 3);
         kept!(socket, multicast_if_v6 / set_multicast_if_v6: 0);
         let v4 = udp().await;
-        assert!(raw_os_error(&v4.tclass_v6().unwrap_err()).is_some());
+        assert!(v4.tclass_v6().unwrap_err().raw_os_error().is_some());
     });
 }
 

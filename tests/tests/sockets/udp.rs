@@ -6,7 +6,6 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use mini::io::Interest;
-use mini::io::raw_os_error;
 use mini::net::UdpSocket;
 use mini_tests::net_support::{in_each_runtime, in_each_world, kind_of, udp, udp_pair};
 use mini_tests::{Counts, poll_with};
@@ -236,7 +235,7 @@ fn options_are_told_as_they_were_set() {
         socket.set_multicast_ttl_v4(3).unwrap();
         assert_eq!((socket.ttl().unwrap(), socket.multicast_ttl_v4().unwrap()), (17, 3));
         let error = socket.leave_multicast_v4(Ipv4Addr::new(224, 0, 0, 123), Ipv4Addr::LOCALHOST).unwrap_err();
-        assert!(raw_os_error(&error).is_some(), "it was not in that group");
+        assert!(error.raw_os_error().is_some(), "it was not in that group");
     });
 }
 
@@ -263,7 +262,7 @@ fn a_group_is_heard_by_its_members() {
         sender.send_to(b"you", (Ipv4Addr::LOCALHOST, port)).await.unwrap();
         assert_eq!(member.recv(&mut buf).await.unwrap(), 3, "what was sent to the group before this has not come");
         let error = member.leave_multicast_v4(group, Ipv4Addr::LOCALHOST).unwrap_err();
-        assert!(error.to_string().starts_with("failed to leave a multicast group on descriptor "), "{error}");
+        assert!(error.raw_os_error().is_some(), "{error}");
     });
 }
 
@@ -282,10 +281,10 @@ fn a_group_of_ipv6_is_joined_once_and_left_once() {
                 socket.leave_multicast_v6(&group, 1).unwrap();
             }
             // An interface without it.
-            Err(error) => assert!(error.to_string().starts_with("failed to join a multicast group on "), "{error}"),
+            Err(error) => assert!(error.raw_os_error().is_some(), "{error}"),
         }
-        assert!(raw_os_error(&socket.leave_multicast_v6(&group, 1).unwrap_err()).is_some());
-        assert!(raw_os_error(&udp().await.join_multicast_v6(&group, 1).unwrap_err()).is_some(), "it has IPv4 alone");
+        assert!(socket.leave_multicast_v6(&group, 1).unwrap_err().raw_os_error().is_some());
+        assert!(udp().await.join_multicast_v6(&group, 1).unwrap_err().raw_os_error().is_some(), "it has IPv4 alone");
     });
 }
 

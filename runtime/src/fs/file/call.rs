@@ -297,7 +297,7 @@ impl FileCall for ReadExactCall<'_> {
         }
         while self.filled < self.buf.len() {
             match ready!(file.stream.poll_read(cx, &file.open, &mut self.buf[self.filled..], caller))? {
-                0 => return Poll::Ready(Err(file.error("read", ErrorKind::UnexpectedEof))),
+                0 => return Poll::Ready(Err(ErrorKind::UnexpectedEof.into())),
                 read => self.filled += read,
             }
         }
@@ -314,7 +314,7 @@ impl FileCall for ReadToEndCall<'_> {
             // As much as was read so far: few steps for a long file, little memory for a short one.
             let (length, room) = (content.len(), (content.len() - self.before).clamp(8 << 10, CHUNK));
             if content.try_reserve(room).is_err() {
-                return Poll::Ready(Err(file.error("read", ErrorKind::OutOfMemory)));
+                return Poll::Ready(Err(ErrorKind::OutOfMemory.into()));
             }
             content.resize(length + room, 0);
             let polled = file.stream.poll_read(cx, &file.open, &mut content[length..], caller);

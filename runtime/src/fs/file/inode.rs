@@ -35,7 +35,7 @@ impl File {
     /// Safe: nothing is lost.
     #[track_caller]
     pub fn metadata(&self) -> Operation<Metadata> {
-        let (lease, about) = self.part("mini::fs::File::metadata", "look at");
+        let (lease, about) = self.part("mini::fs::File::metadata");
         Operation::first(about, move |_| match lease.metadata_now() {
             Some(metadata) => Step::Done(metadata),
             None => Step::hop(move |_| lease.std().metadata()),
@@ -71,7 +71,7 @@ impl File {
     /// Goes on. Dropped while it waits for that write, it has not begun.
     #[track_caller]
     pub fn set_len(&self, size: u64) -> Operation<()> {
-        let (lease, about) = self.part("mini::fs::File::set_len", "set the length of");
+        let (lease, about) = self.part("mini::fs::File::set_len");
         let before = Lease::new(&self.open);
         let written = move |cx: &mut Context<'_>| before.open().poll_written(cx);
         Operation::hop_after(about, written, move |_| lease.open().set_len(size))
@@ -97,7 +97,7 @@ impl File {
     #[track_caller]
     pub fn set_permissions(&self, permissions: Permissions) -> Operation<()> {
         let set = move |file: &calls::File| file.set_permissions(permissions);
-        self.job("mini::fs::File::set_permissions", "set the permissions of", set)
+        self.job("mini::fs::File::set_permissions", set)
     }
 
     /// Waits until the disk has what was written, with all metadata (fsync(2)).
@@ -130,7 +130,7 @@ impl File {
     /// Goes on.
     #[track_caller]
     pub fn sync_all(&self) -> Operation<()> {
-        self.job("mini::fs::File::sync_all", "sync", calls::File::sync_all)
+        self.job("mini::fs::File::sync_all", calls::File::sync_all)
     }
 
     /// Writes the file's data to the disk, like [`sync_all`](File::sync_all), without metadata that are not needed to
@@ -153,17 +153,16 @@ impl File {
     /// Goes on.
     #[track_caller]
     pub fn sync_data(&self) -> Operation<()> {
-        self.job("mini::fs::File::sync_data", "sync", calls::File::sync_data)
+        self.job("mini::fs::File::sync_data", calls::File::sync_data)
     }
 
     #[track_caller]
     fn job<T: Send + 'static>(
         &self,
         call: &'static str,
-        verb: &'static str,
         job: impl FnOnce(&calls::File) -> io::Result<T> + Send + Sync + 'static,
     ) -> Operation<T> {
-        let (lease, about) = self.part(call, verb);
+        let (lease, about) = self.part(call);
         Operation::hop(about, move |_| job(lease.std()))
     }
 }

@@ -12,8 +12,6 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::task::{Context, Poll, Waker};
 
-use mini_net::{IntoObject, Object};
-
 use crate::fs::calls::{self, File, now};
 
 pub(super) struct Open {
@@ -147,13 +145,6 @@ impl Shared {
 /// Locks a mutex of the standard library, also in models, which never come here.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl IntoObject for &Open {
-    fn into_object(self) -> Object {
-        let Open { std, path, .. } = self;
-        if path.as_os_str().is_empty() { Object::Fd(calls::number(std)) } else { path.as_path().into_object() }
-    }
 }
 
 impl Lease {

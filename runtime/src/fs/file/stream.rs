@@ -24,13 +24,14 @@
 
 use std::io::{self, Cursor, ErrorKind, IoSlice, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use super::call::Caller;
 use super::open::{Lease, Open};
-use mini_net::{Unfilled, failed};
+use mini_net::Unfilled;
 
 use crate::fs::calls::{File, look, now};
 use crate::fs::job::Job;
@@ -87,9 +88,9 @@ struct Written {
     cuts: usize,
 }
 
-/// An error that must not vanish.
+/// An error that must not vanish, and the path of the file.
 #[derive(Default)]
-struct Unseen(Option<io::Error>);
+struct Unseen(Option<Box<(io::Error, PathBuf)>>);
 
 impl Stream {
     /// Whether nothing is under way, and nothing kept.
@@ -128,7 +129,7 @@ impl Stream {
                     match delivered.and_then(|fetched| self.deliver(open, fetched, &mut buf)) {
                         Ok(Some(read)) => return Poll::Ready(Ok(read)),
                         Ok(None) => {}
-                        Err(error) => return Poll::Ready(Err(failed("read", &**open)(error))),
+                        Err(error) => return Poll::Ready(Err(error)),
                     }
                 }
                 _ => ready!(self.poll_settle(cx, open)),
@@ -244,8 +245,8 @@ impl Stream {
                 Doing::Nothing => {
                     need_runtime(caller.call, caller.location);
                     ready!(mini_context::poll_budget(cx, &self.target));
-                    if let Some(error) = self.unseen.0.take() {
-                        return Poll::Ready(Err(error));
+                    if let Some(failed) = self.unseen.0.take() {
+                        return Poll::Ready(Err(failed.0));
                     }
                     let bytes = gather(bufs);
                     if bytes.is_empty() {
@@ -261,7 +262,7 @@ impl Stream {
                     self.doing = Doing::Nothing;
                     let Written { bytes, count, unseen, cuts } = match written {
                         Ok(written) => written,
-                        Err(lost) => return Poll::Ready(Err(failed("write", &**open)(no_answer(lost)))),
+                        Err(lost) => return Poll::Ready(Err(no_answer(lost))),
                     };
                     self.unseen = unseen;
                     // A write that was given up: the same bytes again take its place, unless they may have been cut off
@@ -283,7 +284,7 @@ impl Stream {
             ready!(self.poll_settle(cx, open));
         }
         ready!(mini_context::poll_budget(cx, &self.target));
-        Poll::Ready(self.unseen.0.take().map_or(Ok(()), Err))
+        Poll::Ready(self.unseen.0.take().map_or(Ok(()), |failed| Err(failed.0)))
     }
 
     pub(super) fn poll_seek(
@@ -328,7 +329,7 @@ impl Stream {
                     let turn = if is_quick { open.try_turn() } else { None };
                     if turn.is_some() {
                         ready!(mini_context::poll_call(cx, &self.target));
-                        return Poll::Ready(open.std().seek(to).map_err(failed("seek in", &**open)));
+                        return Poll::Ready(open.std().seek(to));
                     }
                     let lease = Lease::moving(open);
                     let job = move || {
@@ -342,8 +343,7 @@ impl Stream {
                     let sought = ready!(Pin::new(job).poll(cx));
                     self.doing = Doing::Nothing;
                     self.forget_kept();
-                    let sought = sought.unwrap_or_else(|lost| Err(no_answer(lost)));
-                    return Poll::Ready(sought.map_err(failed("seek in", &**open)));
+                    return Poll::Ready(sought.unwrap_or_else(|lost| Err(no_answer(lost))));
                 }
                 _ => ready!(self.poll_settle(cx, open)),
             }
@@ -378,7 +378,7 @@ impl Stream {
                 self.unseen = match written {
                     Ok(Written { unseen, .. }) => unseen,
                     // A shutdown has discarded the job.
-                    Err(lost) => Unseen(Some(failed("write", open)(no_answer(lost)))),
+                    Err(lost) => Unseen::new(open, no_answer(lost)),
                 };
             }
             Doing::Seeking(_, job) => {
@@ -488,14 +488,14 @@ fn store(lease: &Lease, bytes: Vec<u8>, unread: Option<Unread>) -> Written {
     let _turn = look(lease.std()).is_ok_and(|look| look.is_seekable).then(|| lease.open().turn());
     let cuts = lease.open().cuts();
     if let Some(Err(error)) = unread.map(|unread| unread.go_back(lease.std())) {
-        unseen.0 = Some(failed("write", lease.open())(error));
+        unseen = Unseen::new(lease.open(), error);
     }
     while count < bytes.len() && unseen.0.is_none() {
         match lease.std().write(&bytes[count..]) {
-            Ok(0) => unseen.0 = Some(failed("write", lease.open())(ErrorKind::WriteZero.into())),
+            Ok(0) => unseen = Unseen::new(lease.open(), ErrorKind::WriteZero.into()),
             Ok(written) => count += written,
             Err(e) if e.kind() == ErrorKind::Interrupted => {}
-            Err(e) => unseen.0 = Some(failed("write", lease.open())(e)),
+            Err(e) => unseen = Unseen::new(lease.open(), e),
         }
     }
     Written { bytes, count, unseen, cuts }
@@ -524,10 +524,19 @@ fn begins_with(bufs: &[IoSlice<'_>], mut bytes: &[u8]) -> bool {
     bytes.is_empty()
 }
 
+impl Unseen {
+    fn new(open: &Open, error: io::Error) -> Unseen {
+        Unseen(Some(Box::new((error, open.path().to_owned()))))
+    }
+}
+
 impl Drop for Unseen {
     fn drop(&mut self) {
-        if let Some(error) = &self.0 {
-            say!("{error}; call `flush` before the file is dropped to get such an error");
+        if let Some((error, path)) = self.0.as_deref() {
+            say!(
+                "failed to write `{}`: {error}; call `flush` before the file is dropped to get such an error",
+                path.display()
+            );
         }
     }
 }

@@ -14,7 +14,7 @@ macro_rules! pre_exec_method {
         /// // SAFETY: it does nothing but make an error of a number.
         /// unsafe { command.pre_exec(|| Err(std::io::Error::from_raw_os_error(13))) };
         /// let refused = command.spawn().unwrap_err();
-        /// assert_eq!(mini::io::raw_os_error(&refused), Some(13));
+        /// assert_eq!(refused.raw_os_error(), Some(13));
         /// # });
         /// ```
         ///

@@ -198,7 +198,7 @@ fn no_file_descriptor_is_left() {
         setrlimit(Resource::Nofile, limit).unwrap();
         hang_in(runtime, program, |handle| {
             let shown: &[&[&str]] = &[
-                &["no file descriptor is free: failed to open another one: Too many open files", "RLIMIT_NOFILE"],
+                &["no file descriptor is free: Too many open files", "RLIMIT_NOFILE"],
                 &["\"accepts\"", &at!("// accepts"), "polled", "times"],
             ];
             until(handle, shown);

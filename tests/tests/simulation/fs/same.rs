@@ -6,7 +6,6 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use mini::fs::{self, File, OpenOptions};
-use mini::io::raw_os_error;
 use mini::sim::Sim;
 use mini_tests::net_support::ScratchDir;
 use rustix::fs::OFlags;
@@ -63,7 +62,7 @@ impl Choices {
 fn told<T: Debug>(result: io::Result<T>) -> String {
     match result {
         Ok(value) => format!("{value:?}"),
-        Err(error) => match raw_os_error(&error) {
+        Err(error) => match error.raw_os_error() {
             Some(number) if error.kind() != ErrorKind::InvalidInput => format!("error {:?} {number}", error.kind()),
             _ => format!("error {:?}", error.kind()),
         },
@@ -238,7 +237,7 @@ async fn steps(seed: u64, base: &Path, count: usize) -> Vec<String> {
 
 /// The error once more.
 fn again(error: &io::Error) -> io::Error {
-    raw_os_error(error).map_or_else(|| error.kind().into(), io::Error::from_raw_os_error)
+    error.raw_os_error().map_or_else(|| error.kind().into(), io::Error::from_raw_os_error)
 }
 
 #[test]
