@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::primitives::thread_local;
-use crate::reactor::Reactor;
+use crate::reactor::{Reactor, WeakReactor};
 
 /// Runs a closure on the runtime's pool of threads that may block.
 ///
@@ -69,6 +69,11 @@ pub fn enter(reactor: &Reactor, blocking: &Blocking, delay: Delay) -> EnterGuard
 /// The reactor of the runtime this thread works for, if any.
 pub(crate) fn reactor() -> Option<Reactor> {
     current(|current| current.reactor.clone())
+}
+
+/// The same, without keeping it open.
+pub(crate) fn weak_reactor() -> Option<WeakReactor> {
+    current(|current| current.reactor.downgrade())
 }
 
 /// The pool of the runtime this thread works for, if any.

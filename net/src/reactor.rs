@@ -21,7 +21,7 @@
 use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
-use std::sync::{Arc, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock, PoisonError, Weak};
 use std::task::Waker;
 use std::time::Duration;
 
@@ -65,6 +65,9 @@ use table::Table;
 /// ```
 #[derive(Clone)]
 pub struct Reactor(Arc<Shared>);
+
+/// A handle that does not keep the reactor open.
+pub(crate) struct WeakReactor(Weak<Shared>);
 
 struct Shared {
     poller: Poller,
@@ -200,7 +203,7 @@ impl Reactor {
     }
 
     /// Returns an error in a child of fork(2) if the reactor was made before the fork.
-    fn check_process(&self) -> io::Result<()> {
+    pub(crate) fn check_process(&self) -> io::Result<()> {
         if self.0.process.is_current() {
             return Ok(());
         }
@@ -210,6 +213,10 @@ impl Reactor {
     /// Returns an error if the runtime has shut down.
     pub(crate) fn check(&self) -> io::Result<()> {
         self.table().check()
+    }
+
+    pub(crate) fn downgrade(&self) -> WeakReactor {
+        WeakReactor(Arc::downgrade(&self.0))
     }
 
     /// Returns `true` if the two are handles to the same one.
@@ -311,6 +318,19 @@ fn explain(error: io::Error) -> io::Error {
 fn wake_all(woken: &mut Vec<Waker>) {
     let mut rest = woken.drain(..);
     while contain(|| rest.by_ref().for_each(Waker::wake)).is_none() {}
+}
+
+impl WeakReactor {
+    /// The reactor, or the error of a wait after the end of its runtime.
+    pub(crate) fn upgrade(&self) -> io::Result<Reactor> {
+        self.0.upgrade().map(Reactor).ok_or_else(shut_down_error)
+    }
+}
+
+impl fmt::Debug for WeakReactor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("WeakReactor")
+    }
 }
 
 impl AsFd for Reactor {

@@ -34,7 +34,7 @@ use std::task::{Context, Poll, ready};
 use mini_context::{IoKind, Note, Reason, forget_wait, leave_note};
 
 use crate::context;
-use crate::reactor::{Reactor, Registration, shut_down_error};
+use crate::reactor::{Registration, WeakReactor, shut_down_error};
 use crate::ready::{Interest, Ready};
 use crate::slot::{Key, Seen, Slot};
 use crate::sys::{self, Closer, Custody};
@@ -46,8 +46,8 @@ pub(crate) use channel::Channel;
 
 #[derive(Debug)]
 pub struct Source<T: AsFd = OwnedFd> {
-    /// That of the runtime in which it was made.
-    reactor: Option<Reactor>,
+    /// That of the runtime in which it was made. A socket that has never waited keeps nothing of it.
+    reactor: Option<WeakReactor>,
     /// Before `io`, so that the fd is still open when the registration is removed.
     registration: OnceLock<Registration>,
     /// True after a shutdown for writing. Locked for that, and while registering, so that two tasks do it once.
@@ -180,7 +180,7 @@ impl Left {
 impl<T: AsFd> Source<T> {
     pub(crate) fn new(io: T, rule: Rule) -> Source<T> {
         let closer = Closer::new(io.as_fd(), rule.custody());
-        let (reactor, registration) = (context::reactor(), OnceLock::new());
+        let (reactor, registration) = (context::weak_reactor(), OnceLock::new());
         Source { reactor, registration, has_ended: Mutex::default(), closer, rule, io }
     }
 
@@ -278,7 +278,7 @@ impl<T: AsFd> Source<T> {
     /// Registers now if there is a runtime, so that an fd that can't be polled is refused early.
     pub(crate) fn register_early(&self) -> io::Result<()> {
         if let Some(reactor) = &self.reactor {
-            let registration = reactor.register(self.io.as_fd(), self.custody(), Ready::EMPTY)?;
+            let registration = reactor.upgrade()?.register(self.io.as_fd(), self.custody(), Ready::EMPTY)?;
             self.registration.get_or_init(|| registration);
         }
         Ok(())
@@ -311,7 +311,7 @@ impl<T: AsFd> Source<T> {
 
     /// Returns an error if it belongs to a runtime that has ended.
     pub(crate) fn check_runtime(&self) -> io::Result<()> {
-        self.reactor.as_ref().map_or(Ok(()), Reactor::check)
+        self.reactor.as_ref().map_or(Ok(()), |reactor| reactor.upgrade()?.check())
     }
 
     /// Returns `true` if it belongs to a runtime.
@@ -429,8 +429,11 @@ impl<T: AsFd> Source<T> {
         if let Some(known) = self.registration.get() {
             return Ok(known);
         }
-        let here = || context::reactor().unwrap_or_else(|| wait.panic_without_runtime());
-        let reactor = self.reactor.clone().unwrap_or_else(here);
+        let reactor = match &self.reactor {
+            Some(reactor) => reactor.upgrade()?,
+            None => context::reactor().unwrap_or_else(|| wait.panic_without_runtime()),
+        };
+        reactor.check_process()?; // before a lock, which a thread of the parent may have had
         let fd = self.io.as_fd();
         let _alone = self.alone();
         if let Some(known) = self.registration.get() {
@@ -454,9 +457,13 @@ impl<T: AsFd> Source<T> {
         interest: Interest,
         key: Option<&mut Key>,
     ) -> Poll<io::Result<Seen>> {
+        if let Err(error) = known.check_process() {
+            // Nothing would end the wait. Without the slot's lock, which a thread of the parent may have had.
+            let seen = known.slot().seen();
+            return Poll::Ready(if seen.ends(interest) { Ok(seen) } else { Err(error) });
+        }
         let polled = known.slot().poll_ready(cx, interest, key);
         if polled.is_pending() {
-            known.check_process()?; // in a child nothing would end the wait
             wait.leave_note(known.fd());
         }
         polled.map(Ok)

@@ -134,6 +134,20 @@ fn every_wait_fails_after_the_end_of_the_runtime() {
     assert_eq!((turn(second), task.wakes()), (1, before + 1));
 }
 
+#[test]
+fn a_socket_that_has_never_waited_keeps_no_reactor_open() {
+    let [first, second] = two();
+    let (_a, b) = within(&first, || UnixStream::pair().unwrap());
+    let (c, _d) = within(&first, || UnixStream::pair().unwrap());
+    wait(&c, 1);
+    drop(first);
+    assert!(within(&second, || poll_read(&b, &Task::new())).is_pending(), "the other pair has waited");
+    drop((b, c));
+    let (_a, b) = within(&second, || UnixStream::pair().unwrap());
+    drop(second);
+    assert!(is_shut_down(&poll_read(&b, &Task::new())));
+}
+
 /// An end beside a wait on another thread: the wait is woken, or fails at once.
 #[test]
 fn no_wait_outlasts_the_end_of_its_runtime() {
