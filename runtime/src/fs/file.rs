@@ -50,17 +50,19 @@ use stream::Stream;
 ///
 /// On local file systems of Linux, up to 256 KiB at once are read without a hop if they are cached.
 ///
-/// The bytes that a dropped read has fetched go to the next read of this `File`, and so does an end of the file that it
-/// has found. A seek or a write of this `File` begins before these bytes; after [`set_len`](File::set_len) has cut the
-/// file, they are read again. From a fifo or a terminal, where bytes can't be put back, they always go to the next read.
+/// The bytes that a dropped read has fetched go to the next read of this `File`, even if another program has changed
+/// them since; so does an end of the file, even if the file has grown since. For a seek or a write of this `File`, the
+/// position is before these bytes. If [`set_len`](File::set_len) has cut the file, they are read again. Bytes from a
+/// fifo or a terminal can't be put back: they always go to the next read.
 ///
 /// # Who else has it open
 ///
 /// The position is that of the kernel, so it is shared with [clones](File::try_clone) and with child processes that
 /// inherited the file. Clones that read at the same time get different bytes; which clone gets which is undefined.
 ///
-/// Clones and child processes do not get the bytes that a dropped read of this `File` has fetched: the shared position
-/// is already behind them. [`into_std`](File::into_std), or a seek by `SeekFrom::Current(0)`, moves it back.
+/// The job of a dropped read continues, and moves the shared position behind the bytes that it fetches. Clones and
+/// child processes do not get these bytes. [`into_std`](File::into_std) and a seek by `SeekFrom::Current(0)` wait for
+/// the job and move the position back.
 ///
 /// This `File` does not know of operations of another process, or of a clone that the standard library made. While such
 /// an operation reads or writes, the kernel may make a read or seek of this `File` wait for it, on a thread that runs

@@ -31,7 +31,7 @@ pub(super) struct Open {
 struct Shared {
     /// How often the length was set.
     cuts: AtomicUsize,
-    /// Held while a job uses the position, as the kernel makes every other use of it wait, or while the file is cut.
+    /// Held while a thread uses the position, as the kernel makes every other use of it wait, or sets the length.
     turn: Mutex<()>,
     /// Tasks that wait until theirs is the only reference, or nothing is written.
     waiting: Mutex<Vec<Waker>>,
@@ -80,8 +80,8 @@ impl Open {
         calls::give_up(self.std)
     }
 
-    /// Locks the position, in a thread that may block. There is no lock for a fifo or a terminal: its read may be waiting
-    /// for the answer to a write.
+    /// Locks the position, in a thread that may block. A fifo or a terminal has no lock: its read may be waiting for
+    /// the answer to a write.
     pub(super) fn turn(&self) -> Option<MutexGuard<'_, ()>> {
         calls::is_seekable(&self.std).unwrap_or(false).then(|| lock(&self.shared.turn))
     }

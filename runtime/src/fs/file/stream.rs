@@ -4,9 +4,10 @@
 //! as its job continues and `poll_read` can't know whether the same read is polled again:
 //!
 //! - A read's job uses read(2), which moves the kernel's position. Bytes that no read has taken are kept for the next
-//!   read, so for this `File` the position is before them. A seek and a write begin there: a seek counts from there, and
-//!   a write's job moves the position back first. If the file has been cut since, the next read's job moves the position
-//!   back and reads again. A fifo or a terminal has no position: a write leaves its kept bytes where they are.
+//!   read of this `File`, for which the position counts as before them. A seek by `SeekFrom::Current` counts from
+//!   there, and the job of a write moves the position back first. If the file has been cut since, the job of the next
+//!   read moves the position back, too, and reads again. A fifo or a terminal has no position: its kept bytes outlast
+//!   writes.
 //! - A write's job keeps a copy of its bytes. A write that offers the same bytes is that write; any other write waits
 //!   until the job is done, and starts its own. The error of a job whose future was dropped is kept for the next call
 //!   that can return it.
@@ -16,22 +17,23 @@
 //!   target first, as if the seek had been awaited.
 //!
 //! ```text
-//!             1 read, 3 write, 5 seek                      .-----. 1, 5 without a job
-//!  Reading <-.                                             |     |
-//!  Writing <-+------------------------------------------ Nothing <'
-//!  Seeking <-'                                             ^
-//!     '----------------------------------------------------'
-//!      2 the bytes are kept, and the read takes its part   4 kept bytes are forgotten, if the position is before them
-//!      6 kept bytes are forgotten, unless the seek failed
+//!            1 read                 2 `kept` has the bytes, and the read takes its part of them
+//!          .--------> Reading ----.
+//!          | 3 write              | 4 `kept` is emptied, if the position is before it now
+//!  Nothing +--------> Writing ----+--> Nothing
+//!          | 5 seek               | 6 `kept` is emptied, unless the seek has failed
+//!          '--------> Seeking ----'
 //!
-//!  1, 2 `poll_read`    3, 4 `poll_write`    5, 6 `poll_move`    2, 4, 6 for a dropped future `poll_settle`
+//!  1, 2 `poll_read`    3 `poll_write`    5, 6 `poll_move`    4, and 2 and 6 of a dropped future, `poll_settle`
 //! ```
 //!
-//! Rejected: pread(2), so that the position moves only when a read is ready. Bytes of a fifo and of files of procfs come
-//! once, so they need to be kept anyway; and the position could move between the read and the move.
-//! Rejected: to be ready when the data are queued, as tokio's and async-fs's files are. It saves the wait for the hop,
-//! and has lost the data of every program that didn't know of `flush`, with the error. Rejected: a position of our own.
-//! Child processes and clones of the standard library would not share it.
+//! A read stays in Nothing if bytes are kept or cached, a seek if it needs no wait.
+//!
+//! Rejected: pread(2), and to move the position when the read is ready. Fifos and procfs, whose bytes come once, need
+//! a second way then, and each read needs a check that position, length and end are still those of its job. Rejected:
+//! to be ready when the data are queued, as tokio's and async-fs's files are. It saves the wait for the hop, and has
+//! lost the data of every program that didn't know of `flush`, with the error. Rejected: a position of our own. Child
+//! processes and clones of the standard library would not share it.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, IoSlice, Read as _, Seek as _, SeekFrom, Write as _};
@@ -184,11 +186,11 @@ impl Stream {
                     return Poll::Ready(Ok(count));
                 }
             }
-            need_runtime(caller.call, caller.location);
-            ready!(mini_context::poll_budget(cx, &self.target));
             if let Some(error) = self.unseen.0.take() {
                 return Poll::Ready(Err(error));
             }
+            need_runtime(caller.call, caller.location);
+            ready!(mini_context::poll_budget(cx, &self.target));
             let bytes = gather(bufs);
             if bytes.is_empty() {
                 return Poll::Ready(Ok(0));
@@ -329,7 +331,7 @@ fn read_now(open: &Open, buf: &mut impl Unfilled) -> Option<usize> {
     Some(read)
 }
 
-/// Reads up to `length` bytes from before `unread` bytes on, in a thread that may block.
+/// Goes back over `unread` bytes and reads up to `length` bytes, in a thread that may block.
 fn fetch(open: &Open, length: usize, unread: usize) -> io::Result<Vec<u8>> {
     let (mut bytes, mut file) = (vec![0; length], open.std());
     let _turn = open.turn();
@@ -345,13 +347,13 @@ fn fetch(open: &Open, length: usize, unread: usize) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Moves the position before `unread` bytes; returns whether it is there. A fifo has no position, and a clone may have
-/// moved it to where there is no such place.
+/// Moves the position back over `unread` bytes; returns whether that was possible. A fifo has no position, and a clone
+/// may have moved it to the beginning.
 fn go_back(mut file: &File, unread: usize) -> bool {
     unread == 0 || file.seek(before(unread, SeekFrom::Current(0))).is_ok()
 }
 
-/// The target `to`, if the position counts as before `unread` bytes.
+/// Returns the kernel's target for `to`, where the position counts as before `unread` bytes.
 fn before(unread: usize, to: SeekFrom) -> SeekFrom {
     match to {
         SeekFrom::Current(by) => SeekFrom::Current(by.saturating_sub_unsigned(unread as u64)),
