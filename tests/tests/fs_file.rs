@@ -302,6 +302,8 @@ fn what_a_dropped_read_has_fetched_is_not_given_out_after_a_cut() {
         let mut buf = [0; 11];
         give_up(file.read(&mut buf)).await;
         file.set_len(0).await.unwrap(); // one thread: after the read
+        std_fs::write(&path, "new").unwrap();
+        assert_eq!((file.read(&mut buf).await.unwrap(), &buf[..3]), (3, &b"new"[..]));
         assert_eq!(file.read(&mut buf).await.unwrap(), 0);
         std_fs::remove_file(&path).unwrap();
     });
