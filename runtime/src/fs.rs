@@ -35,8 +35,8 @@
 //!
 //! An operation begins when it is first polled, and then *continues*: a job that has been handed to the pool is carried
 //! out even if its future is dropped, unless the runtime shuts down before a thread has begun the job. Then only the
-//! file system shows whether a name was created or a file written. Reads take nothing away; [`File`] documents its
-//! position.
+//! file system shows whether a name was created or a file written. A dropped read loses nothing; [`File`] documents
+//! who gets its bytes.
 
 // The rest is for those who change this. `operation` is the hop that all share, `calls` what is called in it, `sys`
 // what is done without one; `names`, `dirs` and `whole` are operations on paths; `options`, `file` and `read_dir` have

@@ -6,6 +6,7 @@
 
 use std::fmt;
 use std::fs::File as StdFile;
+use std::io::SeekFrom;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::path::Path;
 use std::sync::Arc;
@@ -45,24 +46,25 @@ use stream::Stream;
 ///
 /// # What is read
 ///
-/// On local file systems of Linux, up to 256 KiB at once are read without a hop if they are cached. The position moves
-/// when a read is ready: a read that was dropped before has taken nothing. The bytes that it had fetched go to the next
-/// read if that is at the same position (an end of the file only if it is still the end). From a fifo or a terminal,
-/// where bytes can't be put back, they always go to the next read.
+/// On local file systems of Linux, up to 256 KiB at once are read without a hop if they are cached.
 ///
-/// If the kernel makes a file's bytes as they are read, as for most of procfs, they go to the next read too, unless the
-/// position has been moved back since. A seek or a write of this `File` begins before these bytes. But clones and child
-/// processes do not see them: the shared position is already behind them.
+/// The bytes that a dropped read has fetched go to the next read of this `File`, even if another program has changed
+/// them since; so does an end of the file, even if the file has grown since. For a seek or a write of this `File`, the
+/// position is before these bytes. If [`set_len`](File::set_len) has cut the file, they are read again. Bytes from a
+/// fifo or a terminal can't be put back: they always go to the next read.
 ///
 /// # Who else has it open
 ///
 /// The position is that of the kernel, so it is shared with [clones](File::try_clone) and with child processes that
 /// inherited the file. Clones that read at the same time get different bytes; which clone gets which is undefined.
 ///
+/// The job of a dropped read continues, and moves the shared position behind the bytes that it fetches. Clones and
+/// child processes do not get these bytes. [`into_std`](File::into_std) and a seek by `SeekFrom::Current(0)` wait for
+/// the job and move the position back.
+///
 /// This `File` does not know of operations of another process, or of a clone that the standard library made. While such
 /// an operation reads or writes, the kernel may make a read or seek of this `File` wait for it, on a thread that runs
-/// tasks. If such an operation moves the position during a read of this `File`, the read may read at another place, or
-/// move the position back.
+/// tasks.
 ///
 /// # Examples
 ///
@@ -243,6 +245,9 @@ impl File {
     pub async fn into_std(mut self) -> StdFile {
         let caller = Caller::here("mini::fs::File::into_std");
         std::future::poll_fn(|cx| self.stream.poll_rest(cx, &self.open, caller)).await;
+        if !self.stream.is_at_rest() {
+            let _ = self.seek(SeekFrom::Current(0)).await; // to before the kept bytes; a fifo can't
+        }
         loop {
             match Arc::try_unwrap(self.open) {
                 Ok(open) => return open.into_std(),
@@ -265,8 +270,8 @@ impl File {
     ///
     /// # Errors
     ///
-    /// This file again, if an operation is under way, or a seek that tokio's `AsyncSeek` has started, or if it has read
-    /// bytes from a fifo or terminal that no read has returned.
+    /// This file again, if an operation is under way, or a seek that tokio's `AsyncSeek` has started, or if a dropped
+    /// read has fetched bytes that no read has returned.
     ///
     /// # Panics
     ///

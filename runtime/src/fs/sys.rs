@@ -17,7 +17,7 @@ mod backend;
 #[path = "sys/nowait_none.rs"]
 mod backend;
 
-pub(super) use backend::{learn, metadata, metadata_of, open, open_with, read, read_to_end, size};
+pub(super) use backend::{learn, metadata, metadata_of, open, open_with, read, read_to_end};
 
 /// The most that is copied without a hop: about 30 µs.
 pub(super) const CHUNK: usize = 256 << 10;
@@ -29,19 +29,10 @@ pub(super) enum Links {
     Keep,
 }
 
-/// A file's metadata.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Look {
-    /// It has a position.
-    pub(super) is_seekable: bool,
-    pub(super) is_file: bool,
-    pub(super) size: u64,
-}
-
-pub(super) fn look(file: &File) -> io::Result<Look> {
-    let metadata = file.metadata()?;
-    let (kind, size) = (metadata.file_type(), metadata.len());
-    Ok(Look { is_seekable: kind.is_file() || kind.is_block_device(), is_file: kind.is_file(), size })
+/// Whether reads and writes of `file` have a position: it is a regular file or a block device.
+pub(super) fn is_seekable(file: &File) -> io::Result<bool> {
+    let kind = file.metadata()?.file_type();
+    Ok(kind.is_file() || kind.is_block_device())
 }
 
 /// The shape that every rung must have.
@@ -54,8 +45,6 @@ const _: () = {
     let _: fn(&File) -> Option<io::Result<Metadata>> = metadata_of;
     // Reads at the file's position and moves it; `None` if that might wait, or fails.
     let _: fn(&File, &mut &'static mut [u8]) -> Option<usize> = read;
-    // The size of a file, as far as it is known here; `None` if that is not known.
-    let _: fn(&File) -> Option<u64> = size;
     // Fills a file's content in up to the capacity and tells whether that was all.
     let _: fn(&File, &mut Vec<u8>) -> bool = read_to_end;
     // To be called with each file that was opened for reading in a thread that may block.

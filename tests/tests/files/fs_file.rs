@@ -219,15 +219,14 @@ fn a_cut_counts_when_it_is_made() {
 }
 
 #[test]
-fn a_dropped_read_has_taken_nothing() {
+fn for_the_file_a_dropped_read_has_taken_nothing() {
     if cfg!(target_os = "linux") {
         on_one_thread(|| async {
             // Of a file system where everything takes a hop.
             let Some(path) = where_reads_hop("mini-dropped-read") else { return };
             let expected: Vec<u8> = (0..100).collect();
             std_fs::write(&path, &expected).unwrap();
-            let mut file = File::open(&path).await.unwrap();
-            std_fs::remove_file(&path).unwrap();
+            let mut file = File::options().read(true).write(true).open(&path).await.unwrap();
             let mut buf = [0; 8];
             give_up(file.read(&mut buf)).await;
             assert_eq!(file.seek(SeekFrom::Current(0)).await.unwrap(), 0);
@@ -236,34 +235,57 @@ fn a_dropped_read_has_taken_nothing() {
             file.read_exact(&mut buf).await.unwrap();
             assert_eq!(buf, expected[3..11]);
             give_up(file.read(&mut buf)).await;
-            let mut clone = file.try_clone().await.unwrap();
-            assert_eq!(clone.seek(SeekFrom::Current(0)).await.unwrap(), 11);
+            file.read_exact(&mut buf[..3]).await.unwrap();
+            assert_eq!(buf[..3], expected[11..14]);
+            assert_eq!(file.seek(SeekFrom::Current(-2)).await.unwrap(), 12);
+            give_up(file.read(&mut buf)).await;
+            file.write_all(b"!").await.unwrap();
+            assert_eq!(std_fs::read(&path).unwrap()[11..15], [11, b'!', 13, 14]);
             let mut rest = Vec::new();
-            clone.read_to_end(&mut rest).await.unwrap();
-            assert_eq!(rest, expected[11..]);
+            file.read_to_end(&mut rest).await.unwrap();
+            assert_eq!(rest, expected[13..]);
             file.seek(SeekFrom::Start(1)).await.unwrap();
             give_up(file.read(&mut buf)).await;
             assert_eq!(file.into_std().await.stream_position().unwrap(), 1);
+            std_fs::remove_file(&path).unwrap();
         });
     }
 }
 
-/// A clone that has moved the position is not followed by an end that was elsewhere.
 #[test]
-#[cfg(target_os = "linux")]
-fn the_end_that_a_dropped_read_has_seen_is_not_believed_elsewhere() {
+fn what_a_dropped_read_has_fetched_is_not_seen_by_clones_and_goes_to_the_next() {
     on_one_thread(|| async {
-        let Some(path) = where_reads_hop("mini-elsewhere") else { return };
+        let Some(path) = where_reads_hop("mini-dropped-clone") else { return };
         std_fs::write(&path, "0123456789").unwrap();
         let mut file = File::open(&path).await.unwrap();
         let mut clone = file.try_clone().await.unwrap();
-        let mut buf = [0; 4];
-        file.seek(SeekFrom::Start(10)).await.unwrap();
+        let (mut buf, mut rest) = ([0; 4], Vec::new());
         give_up(file.read(&mut buf)).await;
         settled().await;
+        clone.read_to_end(&mut rest).await.unwrap();
+        let refused = file.try_into_std().map(drop);
+        let Err(mut file) = refused else { panic!("the position is behind bytes that were not taken") };
+        assert_eq!((file.read(&mut buf).await.unwrap(), &buf, &rest[..]), (4, b"0123", &b"456789"[..]));
         clone.seek(SeekFrom::Start(0)).await.unwrap();
-        assert_eq!(file.read(&mut buf).await.unwrap(), 4);
-        assert_eq!(&buf, b"0123");
+        assert_eq!((file.read(&mut buf).await.unwrap(), &buf), (4, b"0123"), "the position is shared");
+        std_fs::remove_file(&path).unwrap();
+    });
+}
+
+#[test]
+fn the_end_that_a_dropped_read_has_seen_is_returned_once() {
+    on_one_thread(|| async {
+        let Some(path) = where_reads_hop("mini-grown") else { return };
+        std_fs::write(&path, "").unwrap();
+        let mut file = File::open(&path).await.unwrap();
+        let mut buf = [0; 8];
+        for _ in 0..2 {
+            give_up(file.read(&mut buf)).await;
+            settled().await;
+            std_fs::File::options().append(true).open(&path).unwrap().write_all(b"grown").unwrap();
+            assert_eq!(file.read(&mut buf).await.unwrap(), 0);
+            assert_eq!((file.read(&mut buf).await.unwrap(), &buf[..5]), (5, &b"grown"[..]));
+        }
         std_fs::remove_file(&path).unwrap();
     });
 }
@@ -277,34 +299,10 @@ fn what_a_dropped_read_has_fetched_is_not_given_out_after_a_cut() {
         let mut buf = [0; 11];
         give_up(file.read(&mut buf)).await;
         file.set_len(0).await.unwrap(); // one thread: after the read
+        std_fs::write(&path, "new").unwrap();
+        assert_eq!((file.read(&mut buf).await.unwrap(), &buf[..3]), (3, &b"new"[..]));
         assert_eq!(file.read(&mut buf).await.unwrap(), 0);
         std_fs::remove_file(&path).unwrap();
-    });
-}
-
-#[test]
-fn the_end_that_a_dropped_read_has_seen_is_not_believed_when_the_file_has_grown() {
-    on_one_thread(|| async {
-        let path = ScratchPath::new("grown");
-        std_fs::write(&path, "").unwrap();
-        let mut file = File::open(&path).await.unwrap();
-        let mut clone = file.try_clone().await.unwrap();
-        let (go, may_go) = mpsc::channel::<()>();
-        let busy = mini::spawn_blocking(move || may_go.recv().is_err());
-        let counts = Counts::new();
-        // A clone that is about to move the position sends the read to the thread as well.
-        let mut seek = clone.seek(SeekFrom::End(0));
-        assert!(poll_with(&mut seek, &counts).is_pending());
-        let mut buf = [0; 8];
-        assert!(poll_with(&mut file.read(&mut buf), &counts).is_pending());
-        drop(go);
-        assert!(busy.await.unwrap());
-        assert_eq!(seek.await.unwrap(), 0);
-        settled().await;
-
-        std_fs::write(&path, "grown").unwrap();
-        assert_eq!((file.read(&mut buf).await.unwrap(), &buf[..5]), (5, &b"grown"[..]));
-        assert_eq!(file.read(&mut buf).await.unwrap(), 0);
     });
 }
 
@@ -352,7 +350,11 @@ fn what_a_dropped_read_took_from_a_fifo_goes_to_the_next() {
         assert_eq!(kind_of(file.seek(SeekFrom::Start(0)).await), ErrorKind::NotSeekable);
         writer.write_all(b"d").unwrap();
         assert_eq!(file.read(&mut buf).await.unwrap(), 1);
-        assert!(file.try_into_std().is_ok());
+        let mut file = File::from_std(file.try_into_std().expect("nothing is kept"));
+        give_up(file.read(&mut buf)).await;
+        writer.write_all(b"ef").unwrap();
+        file.read_exact(&mut buf[..1]).await.unwrap();
+        drop(file.into_std().await); // does not wait for a position
     });
 }
 

@@ -3,13 +3,13 @@
 use std::fs::{self, Metadata, Permissions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
-use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use mini_context::sim::is_simulated;
 
 use super::OpenOptions;
-use crate::fs::sys::{self, Look};
+use crate::fs::sys;
 use crate::sim::disk::OpenFile;
 
 #[derive(Debug)]
@@ -54,14 +54,11 @@ pub(in crate::fs) fn number(file: &File) -> RawFd {
     file.real().map_or(NO_NUMBER, AsRawFd::as_raw_fd)
 }
 
-/// What a file looks like.
-pub(in crate::fs) fn look(file: &File) -> io::Result<Look> {
+/// Whether reads and writes of a file have a position.
+pub(in crate::fs) fn is_seekable(file: &File) -> io::Result<bool> {
     match file {
-        File::Real(file) => sys::look(file),
-        File::Simulated(file) => {
-            let is_file = file.is_file()?;
-            Ok(Look { is_seekable: is_file, is_file, size: file.size() })
-        }
+        File::Real(file) => sys::is_seekable(file),
+        File::Simulated(file) => file.is_file(),
     }
 }
 
@@ -134,7 +131,7 @@ impl Read for &File {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         match self {
             File::Real(file) => (&*file).read(buf),
-            File::Simulated(file) => file.read(None, buf),
+            File::Simulated(file) => file.read(buf),
         }
     }
 
@@ -151,7 +148,7 @@ struct Simulated<'a>(&'a OpenFile);
 
 impl Read for Simulated<'_> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        self.0.read(None, buf)
+        self.0.read(buf)
     }
 }
 
@@ -159,7 +156,7 @@ impl Write for &File {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             File::Real(file) => (&*file).write(bytes),
-            File::Simulated(file) => file.write(None, bytes),
+            File::Simulated(file) => file.write(bytes),
         }
     }
 
@@ -173,22 +170,6 @@ impl Seek for &File {
         match self {
             File::Real(file) => (&*file).seek(to),
             File::Simulated(file) => file.seek(to),
-        }
-    }
-}
-
-impl FileExt for File {
-    fn read_at(&self, buf: &mut [u8], at: u64) -> io::Result<usize> {
-        match self {
-            Self::Real(file) => file.read_at(buf, at),
-            Self::Simulated(file) => file.read(Some(at), buf),
-        }
-    }
-
-    fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<usize> {
-        match self {
-            Self::Real(file) => file.write_at(bytes, at),
-            Self::Simulated(file) => file.write(Some(at), bytes),
         }
     }
 }

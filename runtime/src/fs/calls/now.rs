@@ -26,13 +26,6 @@ pub(in crate::fs) fn metadata_of(file: &File) -> Option<io::Result<Metadata>> {
     sys::metadata_of(file.real()?)
 }
 
-pub(in crate::fs) fn size(file: &File) -> Option<u64> {
-    match file {
-        File::Real(file) => sys::size(file),
-        File::Simulated(file) => Some(file.size()),
-    }
-}
-
 pub(in crate::fs) fn read(file: &File, buf: &mut impl Unfilled) -> Option<usize> {
     sys::read(file.real()?, buf)
 }

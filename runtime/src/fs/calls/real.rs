@@ -10,7 +10,7 @@ pub(in crate::fs) use std::fs::{
 };
 pub(in crate::fs) use std::os::unix::fs::symlink;
 
-pub(in crate::fs) use crate::fs::sys::{self as now, look};
+pub(in crate::fs) use crate::fs::sys::{self as now, is_seekable};
 
 /// A file that the standard library has opened.
 pub(in crate::fs) fn adopt(file: fs::File) -> File {

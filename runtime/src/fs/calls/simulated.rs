@@ -17,7 +17,7 @@ pub(in crate::fs) mod now;
 mod options;
 
 pub(in crate::fs) use dir::{DirBuilder, DirEntry, ReadDir};
-pub(in crate::fs) use file::{File, adopt, give_up, look, number};
+pub(in crate::fs) use file::{File, adopt, give_up, is_seekable, number};
 pub(in crate::fs) use options::{OpenOptions, adopt_options};
 
 /// Calls a function of the disk in a simulation, and otherwise one of the standard library.
@@ -123,7 +123,7 @@ pub(in crate::fs) fn copy(from: impl AsRef<Path>, to: impl AsRef<Path>) -> io::R
 
 fn copy_here(from: &Path, to: &Path) -> io::Result<u64> {
     let from = File::open(from)?;
-    if !look(&from)?.is_seekable {
+    if !is_seekable(&from)? {
         let text = "the source path is neither a regular file nor a symlink to a regular file";
         return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
     }

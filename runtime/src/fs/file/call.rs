@@ -89,7 +89,7 @@ impl File {
     ///
     /// # Cancel safety
     ///
-    /// Safe: a future dropped before it is ready has taken no byte.
+    /// Safe: the bytes that a dropped future has fetched go to the next read of this `File`.
     #[track_caller]
     pub fn read<'a>(&'a mut self, buf: &'a mut [u8]) -> Read<'a> {
         Read(FileOp::new(self, "mini::fs::File::read", ReadCall(buf)))
@@ -112,7 +112,7 @@ impl File {
     ///
     /// # Cancel safety
     ///
-    /// A dropped future loses the number of bytes read: they are in `buf`, and the position is behind them.
+    /// A dropped future loses the number of bytes read: they are in `buf`, and the next read begins behind them.
     #[track_caller]
     pub fn read_exact<'a>(&'a mut self, buf: &'a mut [u8]) -> ReadExact<'a> {
         ReadExact(FileOp::new(self, "mini::fs::File::read_exact", ReadExactCall { buf, filled: 0 }))
@@ -135,7 +135,7 @@ impl File {
     ///
     /// # Cancel safety
     ///
-    /// Safe: what was read is in `content`, and the position is behind it.
+    /// Safe: what was read is in `content`, and the next read begins behind it.
     #[track_caller]
     pub fn read_to_end<'a>(&'a mut self, content: &'a mut Vec<u8>) -> ReadToEnd<'a> {
         let before = content.len();

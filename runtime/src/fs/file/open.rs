@@ -9,7 +9,7 @@ use std::fs::{File as StdFile, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use crate::fs::calls::{self, File, now};
@@ -27,11 +27,9 @@ pub(super) struct Open {
 /// The state that clones share.
 #[derive(Default)]
 struct Shared {
-    /// Jobs that use the position. Meanwhile the kernel makes every other use of it wait.
-    moving: AtomicUsize,
     /// How often the length was set.
     cuts: AtomicUsize,
-    /// Held while the position is moved, so that nothing else moves it between a look at it and the move.
+    /// Held while a thread uses the position, as the kernel makes every other use of it wait, or sets the length.
     turn: Mutex<()>,
     /// Tasks that wait until theirs is the only reference, or nothing is written.
     waiting: Mutex<Vec<Waker>>,
@@ -41,16 +39,7 @@ struct Shared {
 pub(super) struct Lease {
     /// Until the drop.
     open: Option<Arc<Open>>,
-    shared: Arc<Shared>,
-    usage: Usage,
-}
-
-/// The way in which a job uses the position.
-#[derive(Clone, Copy, PartialEq)]
-enum Usage {
-    Nothing,
-    Moves,
-    Writes,
+    is_writing: bool,
 }
 
 impl Open {
@@ -89,28 +78,15 @@ impl Open {
         calls::give_up(self.std)
     }
 
-    /// Whether a job uses the position, so that another use would wait.
-    fn is_moving(&self) -> bool {
-        self.shared.moving.load(Relaxed) > 0
+    /// Locks the position, in a thread that may block. A fifo or a terminal has no lock: its read may be waiting for
+    /// the answer to a write.
+    pub(super) fn turn(&self) -> Option<MutexGuard<'_, ()>> {
+        calls::is_seekable(&self.std).unwrap_or(false).then(|| lock(&self.shared.turn))
     }
 
-    /// Locks the position for this handle; only in a thread that may block, as a write of a clone takes its time.
-    pub(super) fn turn(&self) -> MutexGuard<'_, ()> {
-        lock(&self.shared.turn)
-    }
-
-    /// As `turn`; `None` if it would have to wait, or a job is about to use the position.
+    /// Locks the position, if that takes no wait.
     pub(super) fn try_turn(&self) -> Option<MutexGuard<'_, ()>> {
-        if self.is_moving() { None } else { self.try_turn_of_job() }
-    }
-
-    /// As `try_turn`, for what a job has begun.
-    pub(super) fn try_turn_of_job(&self) -> Option<MutexGuard<'_, ()>> {
-        match self.shared.turn.try_lock() {
-            Ok(turn) => Some(turn),
-            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) => None,
-        }
+        self.shared.turn.try_lock().ok()
     }
 
     /// Ready when `open` is the only reference.
@@ -149,24 +125,15 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Lease {
     pub(super) fn new(open: &Arc<Open>) -> Lease {
-        Lease::with(open, Usage::Nothing)
-    }
-
-    /// For a job that uses the position.
-    pub(super) fn moving(open: &Arc<Open>) -> Lease {
-        open.shared.moving.fetch_add(1, Relaxed);
-        Lease::with(open, Usage::Moves)
+        Lease { open: Some(open.clone()), is_writing: false }
     }
 
     /// For a job that writes at the position.
     pub(super) fn writing(open: &Arc<Open>) -> Lease {
-        open.shared.moving.fetch_add(1, Relaxed);
         open.writing.fetch_add(1, Relaxed);
-        Lease::with(open, Usage::Writes)
-    }
-
-    fn with(open: &Arc<Open>, usage: Usage) -> Lease {
-        Lease { open: Some(open.clone()), shared: open.shared.clone(), usage }
+        let mut lease = Lease::new(open);
+        lease.is_writing = true;
+        lease
     }
 
     pub(super) fn open(&self) -> &Open {
@@ -190,14 +157,12 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        if self.usage == Usage::Writes {
+        let shared = self.open().shared.clone();
+        if self.is_writing {
             self.open().writing.fetch_sub(1, Relaxed);
         }
-        if self.usage != Usage::Nothing {
-            self.shared.moving.fetch_sub(1, Relaxed);
-        }
         drop(self.open.take());
-        let waiting = std::mem::take(&mut *lock(&self.shared.waiting));
+        let waiting = std::mem::take(&mut *lock(&shared.waiting));
         for waker in waiting {
             waker.wake();
         }

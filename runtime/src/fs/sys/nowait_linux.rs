@@ -109,10 +109,6 @@ pub(in crate::fs) fn metadata_of(file: &File) -> Option<io::Result<Metadata>> {
     is_known(status(file)?.mount).then(|| file.metadata())
 }
 
-pub(in crate::fs) fn size(file: &File) -> Option<u64> {
-    status(file).map(|status| status.size)
-}
-
 /// Set once openat2(2) has succeeded, so on Linux 5.12 or later: on 5.9 and 5.10 a read that must not wait may report
 /// an end where there is none (preadv2(2), BUGS).
 static ENDS_ARE_TRUE: AtomicBool = AtomicBool::new(false);

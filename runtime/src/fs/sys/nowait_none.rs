@@ -24,10 +24,6 @@ pub(in crate::fs) fn metadata_of(_: &File) -> Option<io::Result<Metadata>> {
     None
 }
 
-pub(in crate::fs) fn size(file: &File) -> Option<u64> {
-    file.metadata().ok().map(|metadata| metadata.len())
-}
-
 pub(in crate::fs) fn read(_: &File, _: &mut impl Unfilled) -> Option<usize> {
     None
 }

@@ -117,12 +117,12 @@ mod tests {
         let (path, wanted) = (Path::new("/tmp/file"), Wanted { reads: true, writes: true, ..Wanted::default() });
         let file = disk.open(path, &Wanted { creates: true, ..wanted }).unwrap();
         disk.sync();
-        file.write(None, b"one ").unwrap();
-        file.write(None, b"two").unwrap();
+        file.write(b"one ").unwrap();
+        file.write(b"two").unwrap();
         disk.open(Path::new("/other"), &Wanted { creates: true, ..wanted }).unwrap();
         disk.crash();
         let mut bytes = [0; 10];
-        let read = disk.open(path, &wanted).unwrap().read(None, &mut bytes).unwrap();
+        let read = disk.open(path, &wanted).unwrap().read(&mut bytes).unwrap();
         str::from_utf8(&bytes[..read]).unwrap().to_owned()
     }
 

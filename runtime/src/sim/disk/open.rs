@@ -204,33 +204,31 @@ impl OpenFile {
         self.disk.with(|state| if state.crashes == self.crashes { f(state) } else { error(libc::EIO) })
     }
 
-    /// read(2) and pread(2): at the position, or at `at`.
-    pub(crate) fn read(&self, at: Option<u64>, buf: &mut [u8]) -> io::Result<usize> {
+    /// read(2)
+    pub(crate) fn read(&self, buf: &mut [u8]) -> io::Result<usize> {
         self.with(|state| {
             if !self.wanted.reads {
                 return error(libc::EBADF);
             }
-            let begin = at.unwrap_or(self.position.load(Relaxed));
+            let begin = self.position.load(Relaxed);
             let read = state.read(self.ino, begin, buf)?;
-            if at.is_none() {
-                self.position.store(begin + read as u64, Relaxed);
-            }
+            self.position.store(begin + read as u64, Relaxed);
             Ok(read)
         })
     }
 
-    /// write(2) and pwrite(2): at the position, or at `at`.
-    pub(crate) fn write(&self, at: Option<u64>, bytes: &[u8]) -> io::Result<usize> {
+    /// write(2)
+    pub(crate) fn write(&self, bytes: &[u8]) -> io::Result<usize> {
         self.with(|state| {
             if !self.wanted.changes() {
                 return error(libc::EBADF);
             }
-            let begin = match at.unwrap_or(self.position.load(Relaxed)) {
+            let begin = match self.position.load(Relaxed) {
                 _ if self.wanted.appends => state.node(self.ino).size(),
                 begin => begin,
             };
             let written = state.write(self.ino, begin, bytes)?;
-            if at.is_none() && written > 0 {
+            if written > 0 {
                 self.position.store(begin + written as u64, Relaxed);
             }
             if self.wanted.syncs() {
@@ -283,10 +281,6 @@ impl OpenFile {
     /// fstat(2)
     pub(crate) fn metadata(&self) -> io::Result<Metadata> {
         self.with(|state| state.metadata(self.ino))
-    }
-
-    pub(crate) fn size(&self) -> u64 {
-        self.with(|state| Ok(state.node(self.ino).size())).unwrap_or(0)
     }
 
     pub(crate) fn mode(&self) -> io::Result<u32> {

@@ -73,28 +73,6 @@ fn a_write_begins_before_what_a_dropped_read_of_procfs_has_taken() {
     });
 }
 
-/// Somewhere else, that is: before. Other clones that read move it on.
-#[test]
-fn what_a_dropped_read_of_procfs_has_fetched_is_not_given_out_elsewhere() {
-    on_one_thread(|| async {
-        let expected = std_fs::read("/proc/version").unwrap();
-        let (mut buf, mut short) = ([0; 8], [0; 3]);
-        for has_begun in [false, true] {
-            let mut file = File::open("/proc/version").await.unwrap();
-            let mut clone = file.try_clone().await.unwrap();
-            give_up(file.read(&mut buf)).await;
-            if has_begun {
-                file.read_exact(&mut short).await.unwrap();
-            }
-            settled().await;
-            clone.seek(SeekFrom::Start(0)).await.unwrap();
-            let mut content = Vec::new();
-            file.read_to_end(&mut content).await.unwrap();
-            assert_eq!(content, expected, "{has_begun}");
-        }
-    });
-}
-
 #[test]
 fn clones_that_read_procfs_at_the_same_time_share_the_bytes() {
     on_one_thread(|| async {
