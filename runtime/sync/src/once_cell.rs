@@ -11,6 +11,7 @@ use std::task::{Context, Poll, ready};
 use mini_context::{Lock, SyncKind};
 use pin_project_lite::pin_project;
 
+use crate::macros::error;
 use crate::permits::{self, Acquire, Claim, Held, Permits, Refusal, Source};
 use crate::primitives::OnceLock;
 
@@ -416,13 +417,7 @@ impl<T> SetError<T> {
     }
 }
 
-impl<T> fmt::Display for SetError<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::AlreadyInitializedError(_) => "the cell has a value",
-            Self::InitializingError(_) => "the cell's value is being made",
-        })
-    }
-}
-
-impl<T: fmt::Debug> std::error::Error for SetError<T> {}
+error!(SetError<T: fmt::Debug> {
+    Self::AlreadyInitializedError(_) => "the cell has a value",
+    Self::InitializingError(_) => "the cell's value is being made",
+});

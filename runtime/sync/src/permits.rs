@@ -381,6 +381,12 @@ impl<S: Source> Acquire<S> {
         mini_context::spend_if_ready(self.wait(cx))
     }
 
+    /// Polls like [`poll`](Self::poll), for permits that are never closed.
+    #[inline]
+    pub(crate) fn poll_open(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        self.poll(cx).map(|taken| debug_assert!(taken.is_ok(), "a lock is not closed"))
+    }
+
     fn wait(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), Refusal>> {
         assert_ne!(self.phase, Phase::Through, "polled after it was ready");
         let claim = self.claim();

@@ -1,12 +1,10 @@
 //! A value that is set once, and awaited: a cell, and a round that ends when it is full.
 
 use std::fmt;
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
 
 use mini_context::{Lock, SyncKind};
-use pin_project_lite::pin_project;
 
+use crate::macros::{error, future};
 use crate::once_cell::Value;
 use crate::rounds::{self, Place, Rounds, Wait};
 
@@ -145,40 +143,18 @@ impl<T: fmt::Debug> fmt::Debug for SetOnce<T> {
     }
 }
 
-pin_project! {
+future!(
     /// Future of [`SetOnce::wait`]: resolves to `&T`.
-    #[must_use = "futures do nothing unless awaited"]
-    pub struct SetOnceWait<'a, T> {
-        #[pin]
-        inner: Wait<&'a SetOnce<T>>,
-    }
-}
-
-impl<'a, T> Future for SetOnceWait<'a, T> {
-    type Output = &'a T;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<&'a T> {
-        let inner = self.project().inner;
-        let cell: &'a SetOnce<T> = inner.place();
+    SetOnceWait['a, T] { inner: Wait<&'a SetOnce<T>> } -> &'a T,
+    |this, cx| {
+        let cell: &'a SetOnce<T> = this.inner.place();
         // The value is set before the round ends, so a look under the lock misses neither.
-        Poll::Ready(ready!(inner.poll_until(cx, |_| cell.get())))
+        this.inner.poll_until(cx, |_| cell.get())
     }
-}
-
-impl<T> fmt::Debug for SetOnceWait<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SetOnceWait").finish_non_exhaustive()
-    }
-}
+);
 
 /// The error of setting a value when there is one already. It contains the rejected value.
 #[derive(Debug, PartialEq, Eq)]
 pub struct SetOnceError<T>(pub T);
 
-impl<T> fmt::Display for SetOnceError<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the value is already set")
-    }
-}
-
-impl<T: fmt::Debug> std::error::Error for SetOnceError<T> {}
+error!(SetOnceError<T: fmt::Debug> { _ => "the value is already set" });
