@@ -5,7 +5,7 @@ use std::fmt;
 use mini_context::{Lock, SyncKind};
 
 use crate::macros::{error, future};
-use crate::once_cell::Value;
+use crate::once_cell::{Value, cell};
 use crate::rounds::{self, Place, Rounds, Wait};
 
 /// A cell that one task sets, once, and other tasks wait for.
@@ -55,25 +55,10 @@ impl<T> SetOnce<T> {
         Self { value: Value::new(), rounds: Lock::new(Rounds::new()) }
     }
 
-    /// Creates a cell with a value, if one is given.
-    pub fn new_with(value: Option<T>) -> Self {
-        value.map_or_else(Self::new, Self::from)
-    }
-
     /// Creates a cell with a value, for a `static`.
     #[cfg(not(loom))]
     pub const fn const_new_with(value: T) -> Self {
         Self { value: Value::Constant(value), rounds: Lock::new(Rounds::new()) }
-    }
-
-    /// Returns `true` if there is a value.
-    pub fn initialized(&self) -> bool {
-        self.value.get().is_some()
-    }
-
-    /// Returns the value, if there is one.
-    pub fn get(&self) -> Option<&T> {
-        self.value.get()
     }
 
     /// Sets the value, and wakes all tasks that wait for it.
@@ -104,38 +89,9 @@ impl<T> SetOnce<T> {
     pub fn wait(&self) -> SetOnceWait<'_, T> {
         SetOnceWait { inner: Wait::new(self) }
     }
-
-    /// Returns the value, if there is one.
-    pub fn into_inner(self) -> Option<T> {
-        self.value.into_inner()
-    }
 }
 
-impl<T> Default for SetOnce<T> {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl<T> From<T> for SetOnce<T> {
-    fn from(value: T) -> Self {
-        Self { value: Value::Constant(value), rounds: Lock::new(Rounds::new()) }
-    }
-}
-
-impl<T: Clone> Clone for SetOnce<T> {
-    fn clone(&self) -> Self {
-        Self::new_with(self.get().cloned())
-    }
-}
-
-impl<T: PartialEq> PartialEq for SetOnce<T> {
-    fn eq(&self, other: &Self) -> bool {
-        self.get() == other.get()
-    }
-}
-
-impl<T: Eq> Eq for SetOnce<T> {}
+cell!(SetOnce { value, rounds: Lock::new(Rounds::new()) });
 
 impl<T: fmt::Debug> fmt::Debug for SetOnce<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

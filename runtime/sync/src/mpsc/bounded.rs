@@ -157,7 +157,7 @@ impl<T> Sender<T> {
     /// A dropped future loses its place in the queue, and the sender is dropped with it.
     #[track_caller]
     pub fn reserve_owned(self) -> ReserveOwned<T> {
-        let inner = Acquire::new(self.chan.clone(), 1);
+        let inner = Acquire::new(Some(self.chan.clone()), 1);
         ReserveOwned { inner, sender: Some(self) }
     }
 
@@ -299,7 +299,7 @@ future!(
 );
 future!(
     /// Future of [`Sender::reserve_owned`]: resolves to `Result<OwnedPermit<T>, SendError<()>>`.
-    ReserveOwned[T] { inner: Acquire<Arc<Chan<T>>>, sender: Option<Sender<T>> }
+    ReserveOwned[T] { inner: Acquire<Option<Arc<Chan<T>>>>, sender: Option<Sender<T>> }
         -> Result<OwnedPermit<T>, SendError<()>>,
     |this, cx| {
         let taken = ready!(this.inner.poll(cx));
