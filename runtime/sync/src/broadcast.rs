@@ -41,18 +41,16 @@ pub(crate) mod receiver;
 mod state;
 
 use std::fmt;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
 
 use mini_context::{Lock, SyncKind};
-use pin_project_lite::pin_project;
 
 pub use receiver::Receiver;
 
 use error::SendError;
 use state::State;
 
+use crate::macros::future;
 use crate::rounds::{self, Place, Rounds, Wait};
 use crate::waiters::{self, Wakes};
 
@@ -319,25 +317,8 @@ impl<T> fmt::Debug for WeakSender<T> {
     }
 }
 
-pin_project! {
+future!(
     /// Future of [`Sender::closed`]: resolves to `()` when there is no receiver.
-    #[must_use = "futures do nothing unless awaited"]
-    pub struct BroadcastClosed<'a, T> {
-        #[pin]
-        inner: Wait<Closes<'a, T>>,
-    }
-}
-
-impl<T> Future for BroadcastClosed<'_, T> {
-    type Output = ();
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        self.project().inner.poll_until(cx, |state| (state.receivers == 0).then_some(()))
-    }
-}
-
-impl<T> fmt::Debug for BroadcastClosed<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BroadcastClosed").finish_non_exhaustive()
-    }
-}
+    BroadcastClosed['a, T] { inner: Wait<Closes<'a, T>> } -> (),
+    |this, cx| this.inner.poll_until(cx, |state| (state.receivers == 0).then_some(()))
+);

@@ -26,6 +26,8 @@
 mod barrier;
 mod blocking;
 pub mod broadcast;
+mod guards;
+mod macros;
 pub mod mpsc;
 mod mutex;
 mod notify;

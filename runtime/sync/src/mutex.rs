@@ -8,15 +8,14 @@ use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 use std::panic::Location;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
 
 use mini_context::{Lock, SyncKind};
-use pin_project_lite::pin_project;
 
 use crate::blocking;
-use crate::permits::{self, Acquire, Claim, Permits, Source};
+use crate::guards::{guard, map};
+use crate::macros::{error, future};
+use crate::permits::{self, Acquire, Claim, Held, Permits, Source};
 
 /// A mutual exclusion lock for tasks. Its guard may be held across an `.await`.
 ///
@@ -197,59 +196,16 @@ impl<T: ?Sized + fmt::Debug> fmt::Debug for Mutex<T> {
     }
 }
 
-pin_project! {
+future!(
     /// Future of [`Mutex::lock`]: resolves to `MutexGuard<T>`.
-    #[must_use = "futures do nothing unless awaited"]
-    pub struct LockRef<'a, T: ?Sized> {
-        #[pin]
-        inner: Acquire<&'a Mutex<T>>,
-    }
-}
-
-impl<'a, T: ?Sized> Future for LockRef<'a, T> {
-    type Output = MutexGuard<'a, T>;
-
-    #[inline]
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut inner = self.project().inner;
-        let taken = ready!(inner.as_mut().poll(cx));
-        debug_assert!(taken.is_ok(), "a mutex is not closed");
-        Poll::Ready(MutexGuard { lock: inner.source() })
-    }
-}
-
-impl<T: ?Sized> fmt::Debug for LockRef<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LockRef").finish_non_exhaustive()
-    }
-}
-
-pin_project! {
+    LockRef['a, T: ?Sized] { inner: Acquire<&'a Mutex<T>> } -> MutexGuard<'a, T>,
+    |mut this, cx| this.inner.as_mut().poll_open(cx).map(|()| MutexGuard { lock: this.inner.source() })
+);
+future!(
     /// Future of [`Mutex::lock_owned`]: resolves to `OwnedMutexGuard<T>`.
-    #[must_use = "futures do nothing unless awaited"]
-    pub struct LockOwned<T: ?Sized> {
-        #[pin]
-        inner: Acquire<Option<Arc<Mutex<T>>>>,
-    }
-}
-
-impl<T: ?Sized> Future for LockOwned<T> {
-    type Output = OwnedMutexGuard<T>;
-
-    #[inline]
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut inner = self.project().inner;
-        let taken = ready!(inner.as_mut().poll(cx));
-        debug_assert!(taken.is_ok(), "a mutex is not closed");
-        Poll::Ready(OwnedMutexGuard { lock: inner.take_source() })
-    }
-}
-
-impl<T: ?Sized> fmt::Debug for LockOwned<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LockOwned").finish_non_exhaustive()
-    }
-}
+    LockOwned[T: ?Sized] { inner: Acquire<Option<Arc<Mutex<T>>>> } -> OwnedMutexGuard<T>,
+    |mut this, cx| this.inner.as_mut().poll_open(cx).map(|()| OwnedMutexGuard { lock: this.inner.take_source() })
+);
 
 /// The lock of a [`Mutex`], released when this is dropped.
 #[must_use = "a guard that is dropped at once protects nothing"]
@@ -269,49 +225,24 @@ unsafe impl<T: ?Sized + Send + Sync> Sync for MutexGuard<'_, T> {}
 // SAFETY: as above.
 unsafe impl<T: ?Sized + Send + Sync> Sync for OwnedMutexGuard<T> {}
 
-macro_rules! guard {
-    ($guard:ty) => {
-        impl<T: ?Sized> Deref for $guard {
-            type Target = T;
+guard!(write [T: ?Sized] MutexGuard<'_, T>, T, |this| this.lock.value.get());
+guard!(write [T: ?Sized] OwnedMutexGuard<T>, T, |this| this.lock.value.get());
+guard!(write [T: ?Sized] MappedMutexGuard<'_, T>, T, |this| this.part);
+guard!(write [T: ?Sized, U: ?Sized] OwnedMappedMutexGuard<T, U>, U, |this| this.part);
 
-            #[inline]
-            fn deref(&self) -> &T {
-                // SAFETY: the guard has the permit, and there is one. Test: model `mutex_is_held_by_one`.
-                unsafe { &*self.lock.value.get() }
-            }
-        }
-
-        impl<T: ?Sized> DerefMut for $guard {
-            #[inline]
-            fn deref_mut(&mut self) -> &mut T {
-                // SAFETY: as in `deref`; the guard is borrowed for writing.
-                unsafe { &mut *self.lock.value.get() }
-            }
-        }
-
-        impl<T: ?Sized> Drop for $guard {
-            #[inline]
-            fn drop(&mut self) {
-                permits::release(&*self.lock, 1);
-            }
-        }
-
-        impl<T: ?Sized + fmt::Debug> fmt::Debug for $guard {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                fmt::Debug::fmt(&**self, f)
-            }
-        }
-
-        impl<T: ?Sized + fmt::Display> fmt::Display for $guard {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                fmt::Display::fmt(&**self, f)
-            }
-        }
-    };
+impl<T: ?Sized> Drop for MutexGuard<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        permits::release(self.lock, 1);
+    }
 }
 
-guard!(MutexGuard<'_, T>);
-guard!(OwnedMutexGuard<T>);
+impl<T: ?Sized> Drop for OwnedMutexGuard<T> {
+    #[inline]
+    fn drop(&mut self) {
+        permits::release(&*self.lock, 1);
+    }
+}
 
 impl<'a, T: ?Sized> MutexGuard<'a, T> {
     /// Returns the mutex of `this`.
@@ -319,39 +250,27 @@ impl<'a, T: ?Sized> MutexGuard<'a, T> {
         this.lock
     }
 
-    /// Turns the guard into one of a part of the value.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use mini::sync::{Mutex, MutexGuard};
-    /// # mini::block_on(async {
-    /// let pair = Mutex::new((1, 2));
-    /// let mut second = MutexGuard::map(pair.lock().await, |pair| &mut pair.1);
-    /// *second = 3;
-    /// drop(second);
-    /// assert_eq!(*pair.lock().await, (1, 3));
-    /// # });
-    /// ```
-    pub fn map<U: ?Sized>(mut this: Self, part: impl FnOnce(&mut T) -> &mut U) -> MappedMutexGuard<'a, U> {
-        let part = std::ptr::from_mut(part(&mut this));
-        let lock = ManuallyDrop::new(this).lock;
-        MappedMutexGuard { permit: &lock.permit, part, _value: PhantomData }
-    }
-
-    /// Maps like [`map`](Self::map), if there is such a part.
-    ///
-    /// # Errors
-    ///
-    /// Returns the guard if there is no such part.
-    pub fn try_map<U: ?Sized>(
-        mut this: Self,
-        part: impl FnOnce(&mut T) -> Option<&mut U>,
-    ) -> Result<MappedMutexGuard<'a, U>, Self> {
-        let Some(part) = part(&mut this).map(std::ptr::from_mut) else { return Err(this) };
-        let lock = ManuallyDrop::new(this).lock;
-        Ok(MappedMutexGuard { permit: &lock.permit, part, _value: PhantomData })
-    }
+    map!(
+        write
+        /// Turns the guard into one of a part of the value.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// use mini::sync::{Mutex, MutexGuard};
+        /// # mini::block_on(async {
+        /// let pair = Mutex::new((1, 2));
+        /// let mut second = MutexGuard::map(pair.lock().await, |pair| &mut pair.1);
+        /// *second = 3;
+        /// drop(second);
+        /// assert_eq!(*pair.lock().await, (1, 3));
+        /// # });
+        /// ```
+        map, try_map, T => U, MappedMutexGuard<'a, U>, |this, part| {
+            let lock = ManuallyDrop::new(this).lock;
+            MappedMutexGuard { part, held: Held { source: &lock.permit, count: 1 }, _value: PhantomData }
+        }
+    );
 }
 
 impl<T: ?Sized> OwnedMutexGuard<T> {
@@ -360,31 +279,18 @@ impl<T: ?Sized> OwnedMutexGuard<T> {
         &this.lock
     }
 
-    /// Turns the guard into one of a part of the value; see [`MutexGuard::map`].
-    pub fn map<U: ?Sized>(mut this: Self, part: impl FnOnce(&mut T) -> &mut U) -> OwnedMappedMutexGuard<T, U> {
-        let part = std::ptr::from_mut(part(&mut this));
-        OwnedMappedMutexGuard { part, guard: this }
-    }
-
-    /// Maps like [`map`](Self::map), if there is such a part.
-    ///
-    /// # Errors
-    ///
-    /// Returns the guard if there is no such part.
-    pub fn try_map<U: ?Sized>(
-        mut this: Self,
-        part: impl FnOnce(&mut T) -> Option<&mut U>,
-    ) -> Result<OwnedMappedMutexGuard<T, U>, Self> {
-        let Some(part) = part(&mut this).map(std::ptr::from_mut) else { return Err(this) };
-        Ok(OwnedMappedMutexGuard { part, guard: this })
-    }
+    map!(
+        write
+        /// Turns the guard into one of a part of the value; see [`MutexGuard::map`].
+        map, try_map, T => U, OwnedMappedMutexGuard<T, U>, |guard, part| OwnedMappedMutexGuard { part, guard }
+    );
 }
 
 /// The lock of a [`Mutex`], of which a part is in use; see [`MutexGuard::map`].
 #[must_use = "a guard that is dropped at once protects nothing"]
 pub struct MappedMutexGuard<'a, T: ?Sized> {
-    permit: &'a Lock<Permits>,
     part: *mut T,
+    held: Held<&'a Lock<Permits>>,
     _value: PhantomData<&'a mut T>,
 }
 
@@ -396,26 +302,12 @@ pub struct OwnedMappedMutexGuard<T: ?Sized, U: ?Sized = T> {
 }
 
 impl<'a, T: ?Sized> MappedMutexGuard<'a, T> {
-    /// Turns the guard into one of a part of the part; see [`MutexGuard::map`].
-    pub fn map<U: ?Sized>(mut this: Self, part: impl FnOnce(&mut T) -> &mut U) -> MappedMutexGuard<'a, U> {
-        let part = std::ptr::from_mut(part(&mut this));
-        let permit = ManuallyDrop::new(this).permit;
-        MappedMutexGuard { permit, part, _value: PhantomData }
-    }
-
-    /// Maps like [`map`](Self::map), if there is such a part.
-    ///
-    /// # Errors
-    ///
-    /// Returns the guard if there is no such part.
-    pub fn try_map<U: ?Sized>(
-        mut this: Self,
-        part: impl FnOnce(&mut T) -> Option<&mut U>,
-    ) -> Result<MappedMutexGuard<'a, U>, Self> {
-        let Some(part) = part(&mut this).map(std::ptr::from_mut) else { return Err(this) };
-        let permit = ManuallyDrop::new(this).permit;
-        Ok(MappedMutexGuard { permit, part, _value: PhantomData })
-    }
+    map!(
+        write
+        /// Turns the guard into one of a part of the part; see [`MutexGuard::map`].
+        map, try_map, T => U, MappedMutexGuard<'a, U>,
+        |this, part| MappedMutexGuard { part, held: this.held, _value: PhantomData }
+    );
 }
 
 impl<T: ?Sized, U: ?Sized> OwnedMappedMutexGuard<T, U> {
@@ -424,24 +316,12 @@ impl<T: ?Sized, U: ?Sized> OwnedMappedMutexGuard<T, U> {
         &this.guard.lock
     }
 
-    /// Turns the guard into one of a part of the part; see [`MutexGuard::map`].
-    pub fn map<V: ?Sized>(mut this: Self, part: impl FnOnce(&mut U) -> &mut V) -> OwnedMappedMutexGuard<T, V> {
-        let part = std::ptr::from_mut(part(&mut this));
-        OwnedMappedMutexGuard { part, guard: this.guard }
-    }
-
-    /// Maps like [`map`](Self::map), if there is such a part.
-    ///
-    /// # Errors
-    ///
-    /// Returns the guard if there is no such part.
-    pub fn try_map<V: ?Sized>(
-        mut this: Self,
-        part: impl FnOnce(&mut U) -> Option<&mut V>,
-    ) -> Result<OwnedMappedMutexGuard<T, V>, Self> {
-        let Some(part) = part(&mut this).map(std::ptr::from_mut) else { return Err(this) };
-        Ok(OwnedMappedMutexGuard { part, guard: this.guard })
-    }
+    map!(
+        write
+        /// Turns the guard into one of a part of the part; see [`MutexGuard::map`].
+        map, try_map, U => V, OwnedMappedMutexGuard<T, V>,
+        |this, part| OwnedMappedMutexGuard { part, guard: this.guard }
+    );
 }
 
 // SAFETY: it is as good as a `&mut T`.
@@ -453,58 +333,8 @@ unsafe impl<T: ?Sized + Send, U: ?Sized + Send> Send for OwnedMappedMutexGuard<T
 // SAFETY: a shared guard is as good as a `&U`, and lends nothing of the rest.
 unsafe impl<T: ?Sized + Send, U: ?Sized + Sync> Sync for OwnedMappedMutexGuard<T, U> {}
 
-impl<T: ?Sized> Drop for MappedMutexGuard<'_, T> {
-    fn drop(&mut self) {
-        permits::release(self.permit, 1);
-    }
-}
-
-macro_rules! mapped {
-    ([$($params:tt)*] $guard:ty, $target:ident) => {
-        impl<$($params)*> Deref for $guard {
-            type Target = $target;
-
-            #[inline]
-            fn deref(&self) -> &$target {
-                // SAFETY: the part is inside of the value, for which this has the permit until it is dropped; the
-                // value does not move meanwhile, as its mutex is borrowed or shared. Test: `tests/mutex.rs`.
-                unsafe { &*self.part }
-            }
-        }
-
-        impl<$($params)*> DerefMut for $guard {
-            #[inline]
-            fn deref_mut(&mut self) -> &mut $target {
-                // SAFETY: as in `deref`; the guard is borrowed for writing.
-                unsafe { &mut *self.part }
-            }
-        }
-
-        impl<$($params)*> fmt::Debug for $guard where $target: fmt::Debug {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                fmt::Debug::fmt(&**self, f)
-            }
-        }
-
-        impl<$($params)*> fmt::Display for $guard where $target: fmt::Display {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                fmt::Display::fmt(&**self, f)
-            }
-        }
-    };
-}
-
-mapped!([T: ?Sized] MappedMutexGuard<'_, T>, T);
-mapped!([T: ?Sized, U: ?Sized] OwnedMappedMutexGuard<T, U>, U);
-
 /// The lock was not free.
 #[derive(Debug)]
 pub struct TryLockError(pub(crate) ());
 
-impl fmt::Display for TryLockError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the lock is held, or tasks are waiting for it")
-    }
-}
-
-impl std::error::Error for TryLockError {}
+error!(TryLockError { _ => "the lock is held, or tasks are waiting for it" });

@@ -11,6 +11,7 @@ use std::task::{Context, Poll, ready};
 use mini_context::{Lock, SyncKind};
 use pin_project_lite::pin_project;
 
+use crate::macros::error;
 use crate::permits::{self, Acquire, Claim, Held, Permits, Refusal, Source};
 use crate::primitives::OnceLock;
 
@@ -108,11 +109,6 @@ impl<T> OnceCell<T> {
         Self { value: Value::new(), permit: Lock::new(Permits::new(1)) }
     }
 
-    /// Creates a cell with a value, if one is given.
-    pub fn new_with(value: Option<T>) -> Self {
-        value.map_or_else(Self::new, Self::from)
-    }
-
     /// Creates a cell with a value, for a `static`.
     ///
     /// # Examples
@@ -125,25 +121,6 @@ impl<T> OnceCell<T> {
     #[cfg(not(loom))]
     pub const fn const_new_with(value: T) -> Self {
         Self { value: Value::Constant(value), permit: Lock::new(Permits::new_closed()) }
-    }
-
-    /// Returns `true` if there is a value.
-    pub fn initialized(&self) -> bool {
-        self.value.get().is_some()
-    }
-
-    /// Returns the value, if there is one.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// let cell = mini::sync::OnceCell::new();
-    /// assert_eq!(cell.get(), None);
-    /// cell.set(1).unwrap();
-    /// assert_eq!(cell.get(), Some(&1));
-    /// ```
-    pub fn get(&self) -> Option<&T> {
-        self.value.get()
     }
 
     /// Returns a mutable reference to the value, if there is one.
@@ -236,42 +213,76 @@ impl<T> OnceCell<T> {
         GetOrTryInit { inner: Init::new(self, make) }
     }
 
-    /// Returns the value, if there is one.
-    pub fn into_inner(self) -> Option<T> {
-        self.value.into_inner()
-    }
-
     /// Takes the value out, if there is one, and leaves an empty cell.
     pub fn take(&mut self) -> Option<T> {
         std::mem::take(self).into_inner()
     }
 }
 
-impl<T> Default for OnceCell<T> {
-    fn default() -> Self {
-        Self::new()
-    }
+/// What [`OnceCell`] and [`SetOnce`](crate::SetOnce) are alike in.
+macro_rules! cell {
+    ($cell:ident { value, $field:ident: $full:expr }) => {
+        impl<T> $cell<T> {
+            /// Creates a cell with a value, if one is given.
+            pub fn new_with(value: Option<T>) -> Self {
+                value.map_or_else(Self::new, Self::from)
+            }
+
+            /// Returns `true` if there is a value.
+            pub fn initialized(&self) -> bool {
+                self.value.get().is_some()
+            }
+
+            /// Returns the value, if there is one.
+            ///
+            /// # Examples
+            ///
+            /// ```
+            #[doc = concat!("let cell = mini::sync::", stringify!($cell), "::new();")]
+            /// assert_eq!(cell.get(), None);
+            /// cell.set(1).unwrap();
+            /// assert_eq!(cell.get(), Some(&1));
+            /// ```
+            pub fn get(&self) -> Option<&T> {
+                self.value.get()
+            }
+
+            /// Returns the value, if there is one.
+            pub fn into_inner(self) -> Option<T> {
+                self.value.into_inner()
+            }
+        }
+
+        impl<T> Default for $cell<T> {
+            fn default() -> Self {
+                Self::new()
+            }
+        }
+
+        impl<T> From<T> for $cell<T> {
+            fn from(value: T) -> Self {
+                Self { value: Value::Constant(value), $field: $full }
+            }
+        }
+
+        impl<T: Clone> Clone for $cell<T> {
+            fn clone(&self) -> Self {
+                Self::new_with(self.get().cloned())
+            }
+        }
+
+        impl<T: PartialEq> PartialEq for $cell<T> {
+            fn eq(&self, other: &Self) -> bool {
+                self.get() == other.get()
+            }
+        }
+
+        impl<T: Eq> Eq for $cell<T> {}
+    };
 }
 
-impl<T> From<T> for OnceCell<T> {
-    fn from(value: T) -> Self {
-        Self { value: Value::Constant(value), permit: Lock::new(Permits::new_closed()) }
-    }
-}
-
-impl<T: Clone> Clone for OnceCell<T> {
-    fn clone(&self) -> Self {
-        Self::new_with(self.get().cloned())
-    }
-}
-
-impl<T: PartialEq> PartialEq for OnceCell<T> {
-    fn eq(&self, other: &Self) -> bool {
-        self.get() == other.get()
-    }
-}
-
-impl<T: Eq> Eq for OnceCell<T> {}
+cell!(OnceCell { value, permit: Lock::new(Permits::new_closed()) });
+pub(crate) use cell;
 
 impl<T: fmt::Debug> fmt::Debug for OnceCell<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -416,13 +427,7 @@ impl<T> SetError<T> {
     }
 }
 
-impl<T> fmt::Display for SetError<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::AlreadyInitializedError(_) => "the cell has a value",
-            Self::InitializingError(_) => "the cell's value is being made",
-        })
-    }
-}
-
-impl<T: fmt::Debug> std::error::Error for SetError<T> {}
+error!(SetError<T: fmt::Debug> {
+    Self::AlreadyInitializedError(_) => "the cell has a value",
+    Self::InitializingError(_) => "the cell's value is being made",
+});

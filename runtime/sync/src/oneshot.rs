@@ -22,6 +22,7 @@ use std::task::{Context, Poll, Waker, ready};
 use mini_context::{Note, Reason, SyncKind};
 
 use crate::blocking;
+use crate::macros::error;
 use crate::panics::Steps;
 use chan::Chan;
 
@@ -271,13 +272,7 @@ impl<T> fmt::Debug for Receiver<T> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecvError(());
 
-impl fmt::Display for RecvError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the sender was dropped without sending, or the receiver has closed the channel")
-    }
-}
-
-impl std::error::Error for RecvError {}
+error!(RecvError { _ => "the sender was dropped without sending, or the receiver has closed the channel" });
 
 /// There is no message to take at once.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -288,13 +283,7 @@ pub enum TryRecvError {
     Closed,
 }
 
-impl fmt::Display for TryRecvError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Empty => "no message has been sent yet",
-            Self::Closed => "no message will come",
-        })
-    }
-}
-
-impl std::error::Error for TryRecvError {}
+error!(TryRecvError {
+    Self::Empty => "no message has been sent yet",
+    Self::Closed => "no message will come",
+});

@@ -20,9 +20,11 @@
 mod source;
 
 use std::fmt;
+use std::ops::Deref;
 use std::panic::Location;
 use std::pin::Pin;
 use std::ptr;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 
 use mini_context::{Holder, Note, Reason, SyncKind};
@@ -271,15 +273,15 @@ pub(crate) fn close(source: &(impl Source + ?Sized)) {
 }
 
 /// Permits that a caller holds, given back when this is dropped.
-pub(crate) struct Held<S: Source> {
-    pub(crate) source: S,
+pub(crate) struct Held<P: Deref<Target: Source>> {
+    pub(crate) source: P,
     pub(crate) count: usize,
 }
 
-impl<S: Source> Drop for Held<S> {
+impl<P: Deref<Target: Source>> Drop for Held<P> {
     #[inline]
     fn drop(&mut self) {
-        release(&self.source, self.count);
+        release(&*self.source, self.count);
     }
 }
 
@@ -327,10 +329,10 @@ pin_project! {
     }
 }
 
-impl<S: Source> Acquire<Option<S>> {
+impl<S: Source + ?Sized> Acquire<Option<Arc<S>>> {
     /// The source, when the permits are through: the future keeps nothing alive.
     #[inline]
-    pub(crate) fn take_source(self: Pin<&mut Self>) -> S {
+    pub(crate) fn take_source(self: Pin<&mut Self>) -> Arc<S> {
         self.project().source.take().expect(NOT_THROUGH)
     }
 }
@@ -381,6 +383,12 @@ impl<S: Source> Acquire<S> {
         mini_context::spend_if_ready(self.wait(cx))
     }
 
+    /// Polls like [`poll`](Self::poll), for permits that are never closed.
+    #[inline]
+    pub(crate) fn poll_open(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        self.poll(cx).map(|taken| debug_assert!(taken.is_ok(), "a lock is not closed"))
+    }
+
     fn wait(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), Refusal>> {
         assert_ne!(self.phase, Phase::Through, "polled after it was ready");
         let claim = self.claim();
@@ -399,13 +407,20 @@ impl<S: Source> Acquire<S> {
                 source.with_key(|permits| unsafe { permits.join(waiter, claim, waker) })
             }
             Phase::Waiting => {
-                // SAFETY: as above.
-                let ((state, has_moved), key) =
-                    source.with_key(|permits| unsafe { permits.ask(waiter, claim.task, cx.waker()) });
+                let ((state, has_moved), key) = source.with_key(|permits| {
+                    // SAFETY: as above.
+                    let state = unsafe { permits.ask(waiter, claim.task) };
+                    // SAFETY: as above.
+                    (state, unsafe { permits.waiters.has_moved(waiter, cx.waker()) })
+                });
                 if has_moved {
                     let waker = cx.waker().clone();
-                    // SAFETY: as above.
-                    source.with_key(|permits| unsafe { permits.move_waiter(waiter, claim.task, waker) })
+                    source.with_key(|permits| {
+                        // SAFETY: as above.
+                        let old = unsafe { permits.waiters.exchange(waiter, waker) };
+                        // SAFETY: as above.
+                        (unsafe { permits.ask(waiter, claim.task) }, old)
+                    })
                 } else {
                     ((state, None), key)
                 }
@@ -485,42 +500,21 @@ impl Permits {
         (Poll::Pending, None)
     }
 
-    /// The state of the waiter, which is a part of `task` now, and whether another task is to be woken for it than
-    /// before.
-    unsafe fn ask(
-        &mut self,
-        waiter: Pin<&Waiter<Need>>,
-        task: u64,
-        waker: &Waker,
-    ) -> (Poll<Result<(), Refusal>>, bool) {
+    /// The state of the waiter, which is a part of `task` now.
+    unsafe fn ask(&mut self, waiter: Pin<&Waiter<Need>>, task: u64) -> Poll<Result<(), Refusal>> {
         // SAFETY: the caller's promise.
         match unsafe { self.waiters.look(waiter) } {
-            // SAFETY: the caller's promise.
-            (_, true) => (Poll::Pending, unsafe { self.waiters.has_moved(waiter, waker) }),
+            (need, true) => {
+                need.claim.task = task;
+                Poll::Pending
+            }
             (&mut Need { missing: 0, claim: granted, .. }, false) if !self.is_closed => {
                 self.see(&granted, task);
-                (Poll::Ready(Ok(())), false)
+                Poll::Ready(Ok(()))
             }
             // Maybe after it was granted, which it then gives back.
-            (_, false) => (Poll::Ready(Err(Refusal::Closed)), false),
+            (_, false) => Poll::Ready(Err(Refusal::Closed)),
         }
-    }
-
-    unsafe fn move_waiter(&mut self, waiter: Pin<&Waiter<Need>>, task: u64, waker: Waker) -> Found {
-        // SAFETY: the caller's promise.
-        let old = unsafe { self.waiters.exchange(waiter, waker) };
-        // SAFETY: the caller's promise.
-        let (need, is_queued) = unsafe { self.waiters.look(waiter) };
-        if is_queued {
-            need.claim.task = task;
-            return (Poll::Pending, old);
-        }
-        let (missing, granted) = (need.missing, need.claim);
-        if missing > 0 || self.is_closed {
-            return (Poll::Ready(Err(Refusal::Closed)), old);
-        }
-        self.see(&granted, task);
-        (Poll::Ready(Ok(())), old)
     }
 
     /// Removes the waiter, and returns the permits that it has been given so far.

@@ -12,18 +12,16 @@ mod guards;
 use std::cell::UnsafeCell;
 use std::fmt;
 use std::panic::Location;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
 
 use mini_context::{Lock, SyncKind};
-use pin_project_lite::pin_project;
 
 pub use self::guards::{
     OwnedRwLockMappedWriteGuard, OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLockMappedWriteGuard, RwLockReadGuard,
     RwLockWriteGuard,
 };
 use crate::blocking;
+use crate::macros::future;
 use crate::mutex::TryLockError;
 use crate::permits::{Acquire, Claim, Permits, Source};
 
@@ -307,54 +305,23 @@ impl<T: ?Sized + fmt::Debug> fmt::Debug for RwLock<T> {
     }
 }
 
-macro_rules! future {
-    (
-        $(#[$doc:meta])*
-        $future:ident [$($lifetime:lifetime)?], $source:ty, |$inner:ident| $of:expr, $guard:ident, $output:ty
-    ) => {
-        pin_project! {
-            $(#[$doc])*
-            #[must_use = "futures do nothing unless awaited"]
-            pub struct $future<$($lifetime,)? T: ?Sized> {
-                #[pin]
-                inner: Acquire<$source>,
-            }
-        }
-
-        impl<$($lifetime,)? T: ?Sized> Future for $future<$($lifetime,)? T> {
-            type Output = $output;
-
-            #[inline]
-            fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-                let mut inner = self.project().inner;
-                let taken = ready!(inner.as_mut().poll(cx));
-                debug_assert!(taken.is_ok(), "a read-write lock is not closed");
-                let $inner = inner;
-                Poll::Ready($guard::new($of))
-            }
-        }
-
-        impl<$($lifetime,)? T: ?Sized> fmt::Debug for $future<$($lifetime,)? T> {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.debug_struct(stringify!($future)).finish_non_exhaustive()
-            }
-        }
-    };
-}
-
 future!(
     /// Future of [`RwLock::read`]: resolves to `RwLockReadGuard<T>`.
-    ReadRef['a], &'a RwLock<T>, |inner| inner.source(), RwLockReadGuard, RwLockReadGuard<'a, T>
+    ReadRef['a, T: ?Sized] { inner: Acquire<&'a RwLock<T>> } -> RwLockReadGuard<'a, T>,
+    |mut this, cx| this.inner.as_mut().poll_open(cx).map(|()| RwLockReadGuard::new(this.inner.source()))
 );
 future!(
     /// Future of [`RwLock::write`]: resolves to `RwLockWriteGuard<T>`.
-    WriteRef['a], &'a RwLock<T>, |inner| inner.source(), RwLockWriteGuard, RwLockWriteGuard<'a, T>
+    WriteRef['a, T: ?Sized] { inner: Acquire<&'a RwLock<T>> } -> RwLockWriteGuard<'a, T>,
+    |mut this, cx| this.inner.as_mut().poll_open(cx).map(|()| RwLockWriteGuard::new(this.inner.source()))
 );
 future!(
     /// Future of [`RwLock::read_owned`]: resolves to `OwnedRwLockReadGuard<T>`.
-    ReadOwned[], Option<Arc<RwLock<T>>>, |inner| inner.take_source(), OwnedRwLockReadGuard, OwnedRwLockReadGuard<T>
+    ReadOwned[T: ?Sized] { inner: Acquire<Option<Arc<RwLock<T>>>> } -> OwnedRwLockReadGuard<T>,
+    |mut this, cx| this.inner.as_mut().poll_open(cx).map(|()| OwnedRwLockReadGuard::new(this.inner.take_source()))
 );
 future!(
     /// Future of [`RwLock::write_owned`]: resolves to `OwnedRwLockWriteGuard<T>`.
-    WriteOwned[], Option<Arc<RwLock<T>>>, |inner| inner.take_source(), OwnedRwLockWriteGuard, OwnedRwLockWriteGuard<T>
+    WriteOwned[T: ?Sized] { inner: Acquire<Option<Arc<RwLock<T>>>> } -> OwnedRwLockWriteGuard<T>,
+    |mut this, cx| this.inner.as_mut().poll_open(cx).map(|()| OwnedRwLockWriteGuard::new(this.inner.take_source()))
 );

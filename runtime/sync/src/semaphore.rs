@@ -2,14 +2,13 @@
 
 use std::fmt;
 use std::panic::Location;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Poll, ready};
 
 use mini_context::{Lock, SyncKind};
-use pin_project_lite::pin_project;
 
 use crate::blocking;
+use crate::macros::{error, future};
 use crate::permits::{self, Acquire, Claim, Permits, Refusal, Source};
 
 /// A number of permits, each for one holder at a time.
@@ -317,51 +316,26 @@ impl fmt::Debug for Semaphore {
     }
 }
 
-pin_project! {
+future!(
     /// Future of [`Semaphore::acquire`] and [`Semaphore::acquire_many`]: resolves to
     /// `Result<SemaphorePermit, AcquireError>`.
-    #[derive(Debug)]
-    #[must_use = "futures do nothing unless awaited"]
-    pub struct AcquireRef<'a> {
-        #[pin]
-        inner: Acquire<&'a Semaphore>,
-    }
-}
-
-impl<'a> Future for AcquireRef<'a> {
-    type Output = Result<SemaphorePermit<'a>, AcquireError>;
-
-    #[inline]
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut inner = self.project().inner;
-        let taken = ready!(inner.as_mut().poll(cx));
-        let (semaphore, count) = (*inner.source(), inner.count());
+    AcquireRef['a] { inner: Acquire<&'a Semaphore> } -> Result<SemaphorePermit<'a>, AcquireError>,
+    |mut this, cx| {
+        let taken = ready!(this.inner.as_mut().poll(cx));
+        let (semaphore, count) = (*this.inner.source(), this.inner.count());
         Poll::Ready(taken.map(|()| SemaphorePermit { semaphore, count }).map_err(|_| AcquireError(())))
     }
-}
-
-pin_project! {
+);
+future!(
     /// Future of [`Semaphore::acquire_owned`] and [`Semaphore::acquire_many_owned`]: resolves to
     /// `Result<OwnedSemaphorePermit, AcquireError>`.
-    #[derive(Debug)]
-    #[must_use = "futures do nothing unless awaited"]
-    pub struct AcquireOwned {
-        #[pin]
-        inner: Acquire<Option<Arc<Semaphore>>>,
-    }
-}
-
-impl Future for AcquireOwned {
-    type Output = Result<OwnedSemaphorePermit, AcquireError>;
-
-    #[inline]
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut inner = self.project().inner;
-        let taken = ready!(inner.as_mut().poll(cx));
-        let (count, semaphore) = (inner.count(), inner.take_source());
+    AcquireOwned[] { inner: Acquire<Option<Arc<Semaphore>>> } -> Result<OwnedSemaphorePermit, AcquireError>,
+    |mut this, cx| {
+        let taken = ready!(this.inner.as_mut().poll(cx));
+        let (count, semaphore) = (this.inner.count(), this.inner.take_source());
         Poll::Ready(taken.map(|()| OwnedSemaphorePermit { semaphore, count }).map_err(|_| AcquireError(())))
     }
-}
+);
 
 /// Permits of a [`Semaphore`], given back when this is dropped.
 #[must_use = "a permit that is dropped at once protects nothing"]
@@ -443,13 +417,7 @@ impl OwnedSemaphorePermit {
 #[derive(Debug, PartialEq, Eq)]
 pub struct AcquireError(());
 
-impl fmt::Display for AcquireError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the semaphore is closed")
-    }
-}
-
-impl std::error::Error for AcquireError {}
+error!(AcquireError { _ => "the semaphore is closed" });
 
 /// There was no permit to take at once.
 #[derive(Debug, PartialEq, Eq)]
@@ -460,13 +428,7 @@ pub enum TryAcquireError {
     NoPermits,
 }
 
-impl fmt::Display for TryAcquireError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Closed => "the semaphore is closed",
-            Self::NoPermits => "no permits are available",
-        })
-    }
-}
-
-impl std::error::Error for TryAcquireError {}
+error!(TryAcquireError {
+    Self::Closed => "the semaphore is closed",
+    Self::NoPermits => "no permits are available",
+});

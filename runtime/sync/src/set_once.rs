@@ -1,13 +1,11 @@
 //! A value that is set once, and awaited: a cell, and a round that ends when it is full.
 
 use std::fmt;
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
 
 use mini_context::{Lock, SyncKind};
-use pin_project_lite::pin_project;
 
-use crate::once_cell::Value;
+use crate::macros::{error, future};
+use crate::once_cell::{Value, cell};
 use crate::rounds::{self, Place, Rounds, Wait};
 
 /// A cell that one task sets, once, and other tasks wait for.
@@ -57,25 +55,10 @@ impl<T> SetOnce<T> {
         Self { value: Value::new(), rounds: Lock::new(Rounds::new()) }
     }
 
-    /// Creates a cell with a value, if one is given.
-    pub fn new_with(value: Option<T>) -> Self {
-        value.map_or_else(Self::new, Self::from)
-    }
-
     /// Creates a cell with a value, for a `static`.
     #[cfg(not(loom))]
     pub const fn const_new_with(value: T) -> Self {
         Self { value: Value::Constant(value), rounds: Lock::new(Rounds::new()) }
-    }
-
-    /// Returns `true` if there is a value.
-    pub fn initialized(&self) -> bool {
-        self.value.get().is_some()
-    }
-
-    /// Returns the value, if there is one.
-    pub fn get(&self) -> Option<&T> {
-        self.value.get()
     }
 
     /// Sets the value, and wakes all tasks that wait for it.
@@ -106,38 +89,9 @@ impl<T> SetOnce<T> {
     pub fn wait(&self) -> SetOnceWait<'_, T> {
         SetOnceWait { inner: Wait::new(self) }
     }
-
-    /// Returns the value, if there is one.
-    pub fn into_inner(self) -> Option<T> {
-        self.value.into_inner()
-    }
 }
 
-impl<T> Default for SetOnce<T> {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl<T> From<T> for SetOnce<T> {
-    fn from(value: T) -> Self {
-        Self { value: Value::Constant(value), rounds: Lock::new(Rounds::new()) }
-    }
-}
-
-impl<T: Clone> Clone for SetOnce<T> {
-    fn clone(&self) -> Self {
-        Self::new_with(self.get().cloned())
-    }
-}
-
-impl<T: PartialEq> PartialEq for SetOnce<T> {
-    fn eq(&self, other: &Self) -> bool {
-        self.get() == other.get()
-    }
-}
-
-impl<T: Eq> Eq for SetOnce<T> {}
+cell!(SetOnce { value, rounds: Lock::new(Rounds::new()) });
 
 impl<T: fmt::Debug> fmt::Debug for SetOnce<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -145,40 +99,18 @@ impl<T: fmt::Debug> fmt::Debug for SetOnce<T> {
     }
 }
 
-pin_project! {
+future!(
     /// Future of [`SetOnce::wait`]: resolves to `&T`.
-    #[must_use = "futures do nothing unless awaited"]
-    pub struct SetOnceWait<'a, T> {
-        #[pin]
-        inner: Wait<&'a SetOnce<T>>,
-    }
-}
-
-impl<'a, T> Future for SetOnceWait<'a, T> {
-    type Output = &'a T;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<&'a T> {
-        let inner = self.project().inner;
-        let cell: &'a SetOnce<T> = inner.place();
+    SetOnceWait['a, T] { inner: Wait<&'a SetOnce<T>> } -> &'a T,
+    |this, cx| {
+        let cell: &'a SetOnce<T> = this.inner.place();
         // The value is set before the round ends, so a look under the lock misses neither.
-        Poll::Ready(ready!(inner.poll_until(cx, |_| cell.get())))
+        this.inner.poll_until(cx, |_| cell.get())
     }
-}
-
-impl<T> fmt::Debug for SetOnceWait<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SetOnceWait").finish_non_exhaustive()
-    }
-}
+);
 
 /// The error of setting a value when there is one already. It contains the rejected value.
 #[derive(Debug, PartialEq, Eq)]
 pub struct SetOnceError<T>(pub T);
 
-impl<T> fmt::Display for SetOnceError<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the value is already set")
-    }
-}
-
-impl<T: fmt::Debug> std::error::Error for SetOnceError<T> {}
+error!(SetOnceError<T: fmt::Debug> { _ => "the value is already set" });

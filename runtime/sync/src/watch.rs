@@ -43,6 +43,7 @@ use pin_project_lite::pin_project;
 
 use error::{RecvError, SendError};
 
+use crate::macros::future;
 use crate::primitives::{RwLock, RwLockReadGuard};
 use crate::rounds::{self, Place, Rounds, Wait};
 use crate::waiters::{self, Wakes};
@@ -489,25 +490,14 @@ fn change(state: &State, seen: u64) -> Option<Result<u64, RecvError>> {
     }
 }
 
-pin_project! {
+future!(
     /// Future of [`Receiver::changed`]: resolves to `Result<(), RecvError>`.
-    #[must_use = "futures do nothing unless awaited"]
-    pub struct WatchChanged<'a, T> {
-        seen: &'a mut u64,
-        #[pin]
-        inner: Wait<Changes<'a, T>>,
-    }
-}
-
-impl<T> Future for WatchChanged<'_, T> {
-    type Output = Result<(), RecvError>;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = self.project();
+    WatchChanged['a, T] { inner: Wait<Changes<'a, T>>, seen: &'a mut u64 } -> Result<(), RecvError>,
+    |this, cx| {
         let change = ready!(this.inner.poll_until(cx, |state| change(state, **this.seen)));
         Poll::Ready(change.map(|version| **this.seen = version))
     }
-}
+);
 
 pin_project! {
     /// Future of [`Receiver::wait_for`]: resolves to `Result<Ref<T>, RecvError>`.
@@ -555,33 +545,14 @@ impl<'a, T, F: FnMut(&T) -> bool> Future for WatchWaitFor<'a, T, F> {
     }
 }
 
-pin_project! {
+impl<T, F> fmt::Debug for WatchWaitFor<'_, T, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WatchWaitFor").finish_non_exhaustive()
+    }
+}
+
+future!(
     /// Future of [`Sender::closed`]: resolves to `()` when there is no receiver.
-    #[must_use = "futures do nothing unless awaited"]
-    pub struct WatchClosed<'a, T> {
-        #[pin]
-        inner: Wait<Closes<'a, T>>,
-    }
-}
-
-impl<T> Future for WatchClosed<'_, T> {
-    type Output = ();
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        self.project().inner.poll_until(cx, |state| (state.receivers == 0).then_some(()))
-    }
-}
-
-macro_rules! debug {
-    ($future:ident [$($params:tt)*]) => {
-        impl<$($params)*> fmt::Debug for $future<'_, $($params)*> {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.debug_struct(stringify!($future)).finish_non_exhaustive()
-            }
-        }
-    };
-}
-
-debug!(WatchChanged[T]);
-debug!(WatchWaitFor[T, F]);
-debug!(WatchClosed[T]);
+    WatchClosed['a, T] { inner: Wait<Closes<'a, T>> } -> (),
+    |this, cx| this.inner.poll_until(cx, |state| (state.receivers == 0).then_some(()))
+);

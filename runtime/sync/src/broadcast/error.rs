@@ -3,6 +3,8 @@
 use std::error::Error;
 use std::fmt;
 
+use crate::macros::error;
+
 /// The error of a message sent without a receiver; it contains the message.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct SendError<T>(pub T);
@@ -13,13 +15,7 @@ impl<T> fmt::Debug for SendError<T> {
     }
 }
 
-impl<T> fmt::Display for SendError<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the channel has no receiver")
-    }
-}
-
-impl<T> Error for SendError<T> {}
+error!(SendError<T> { _ => "the channel has no receiver" });
 
 /// The reason why [`Receiver::recv`](super::Receiver::recv) has no message.
 #[derive(Clone, Debug, PartialEq, Eq)]

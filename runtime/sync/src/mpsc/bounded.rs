@@ -14,6 +14,7 @@ use super::error::{SendError, TrySendError};
 use super::receiver::Receiver;
 use super::unbounded::sender;
 use crate::blocking;
+use crate::macros::future;
 use crate::permits::{Acquire, Claim, Refusal, Source};
 
 /// Creates a channel that holds up to `bound` messages. When it is full, senders wait, first come, first served.
@@ -128,7 +129,7 @@ impl<T> Sender<T> {
     /// ```
     #[track_caller]
     pub fn reserve(&self) -> Reserve<'_, T> {
-        Reserve { acquire: Acquire::new(&*self.chan, 1) }
+        Reserve { inner: Acquire::new(&*self.chan, 1) }
     }
 
     /// Waits for room for `count` messages.
@@ -142,7 +143,7 @@ impl<T> Sender<T> {
     /// Same as [`reserve`](Self::reserve).
     #[track_caller]
     pub fn reserve_many(&self, count: usize) -> ReserveMany<'_, T> {
-        ReserveMany { acquire: Acquire::new(&*self.chan, count) }
+        ReserveMany { inner: Acquire::new(&*self.chan, count) }
     }
 
     /// Waits for room like [`reserve`](Self::reserve), and returns a permit that owns the sender.
@@ -156,8 +157,8 @@ impl<T> Sender<T> {
     /// A dropped future loses its place in the queue, and the sender is dropped with it.
     #[track_caller]
     pub fn reserve_owned(self) -> ReserveOwned<T> {
-        let acquire = Acquire::new(self.chan.clone(), 1);
-        ReserveOwned { acquire, sender: Some(self) }
+        let inner = Acquire::new(Some(self.chan.clone()), 1);
+        ReserveOwned { inner, sender: Some(self) }
     }
 
     /// Reserves room for one message, if there is some.
@@ -275,69 +276,37 @@ impl<T> SendRef<'_, T> {
     }
 }
 
-pin_project! {
+future!(
     /// Future of [`Sender::reserve`]: resolves to `Result<Permit<T>, SendError<()>>`.
-    #[must_use = "futures do nothing unless awaited"]
-    pub struct Reserve<'a, T> {
-        #[pin]
-        acquire: Acquire<&'a Chan<T>>,
+    Reserve['a, T] { inner: Acquire<&'a Chan<T>> } -> Result<Permit<'a, T>, SendError<()>>,
+    |mut this, cx| {
+        let taken = ready!(this.inner.as_mut().poll(cx));
+        Poll::Ready(taken.map(|()| Permit { chan: this.inner.source() }).map_err(|_| SendError(())))
     }
-}
-
-impl<'a, T> Future for Reserve<'a, T> {
-    type Output = Result<Permit<'a, T>, SendError<()>>;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut this = self.project();
-        let taken = ready!(this.acquire.as_mut().poll(cx));
-        Poll::Ready(taken.map(|()| Permit { chan: this.acquire.source() }).map_err(|_| SendError(())))
-    }
-}
-
-pin_project! {
+);
+future!(
     /// Future of [`Sender::reserve_many`]: resolves to `Result<PermitIterator<T>, SendError<()>>`.
-    #[must_use = "futures do nothing unless awaited"]
-    pub struct ReserveMany<'a, T> {
-        #[pin]
-        acquire: Acquire<&'a Chan<T>>,
-    }
-}
-
-impl<'a, T> Future for ReserveMany<'a, T> {
-    type Output = Result<PermitIterator<'a, T>, SendError<()>>;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut this = self.project();
-        let (chan, count) = (*this.acquire.source(), this.acquire.count());
+    ReserveMany['a, T] { inner: Acquire<&'a Chan<T>> } -> Result<PermitIterator<'a, T>, SendError<()>>,
+    |this, cx| {
+        let (chan, count) = (*this.inner.source(), this.inner.count());
         if count > chan.bound {
-            let refused = mini_context::poll_budget(cx, &*this.acquire);
+            let refused = mini_context::poll_budget(cx, &*this.inner);
             return refused.map(|()| Err(SendError(())));
         }
-        let taken = ready!(this.acquire.as_mut().poll(cx));
+        let taken = ready!(this.inner.poll(cx));
         Poll::Ready(taken.map(|()| PermitIterator { chan, count }).map_err(|_| SendError(())))
     }
-}
-
-pin_project! {
+);
+future!(
     /// Future of [`Sender::reserve_owned`]: resolves to `Result<OwnedPermit<T>, SendError<()>>`.
-    #[must_use = "futures do nothing unless awaited"]
-    pub struct ReserveOwned<T> {
-        #[pin]
-        acquire: Acquire<Arc<Chan<T>>>,
-        sender: Option<Sender<T>>,
-    }
-}
-
-impl<T> Future for ReserveOwned<T> {
-    type Output = Result<OwnedPermit<T>, SendError<()>>;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = self.project();
-        let taken = ready!(this.acquire.poll(cx));
+    ReserveOwned[T] { inner: Acquire<Option<Arc<Chan<T>>>>, sender: Option<Sender<T>> }
+        -> Result<OwnedPermit<T>, SendError<()>>,
+    |this, cx| {
+        let taken = ready!(this.inner.poll(cx));
         let sender = this.sender.take(); // dropped, if it is refused
         Poll::Ready(taken.map(|()| OwnedPermit { sender }).map_err(|_| SendError(())))
     }
-}
+);
 
 macro_rules! debug {
     ($($future:ident [$($params:tt)*]),*) => {
@@ -349,8 +318,7 @@ macro_rules! debug {
     };
 }
 
-debug!(SendRef['_, T], Reserve['_, T], ReserveMany['_, T], ReserveOwned[T]);
-debug!(Permit['_, T], PermitIterator['_, T], OwnedPermit[T]);
+debug!(SendRef['_, T], Permit['_, T], PermitIterator['_, T], OwnedPermit[T]);
 
 /// Room for one message, given back when this is dropped.
 #[must_use = "reserved room is given back when the permit is dropped"]

@@ -19,18 +19,18 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::marker::PhantomData;
 use std::panic::{Location, RefUnwindSafe, UnwindSafe};
-use std::pin::Pin;
 use std::ptr;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Poll, Waker};
 
 use mini_context::{Guard, Holder, Lock, SyncKind};
-use pin_project_lite::pin_project;
 
 use super::queue::Queue;
 use super::seat::{Call, Occupant, Seat};
 use crate::Semaphore;
+use crate::macros::future;
 use crate::panics::Steps;
 use crate::permits::{self, Acquire, Claim, Permits, Refusal, Source};
 use crate::primitives::atomic::{AtomicBool, Ordering::Relaxed};
@@ -41,6 +41,8 @@ pub(super) const UNBOUNDED: usize = Semaphore::MAX_PERMITS + 1;
 pub(super) struct Chan<T> {
     state: Lock<State<T>>,
     seat: Seat<T>,
+    /// Closed with the channel, and none before: to wait for one is to wait until the channel is closed.
+    ends: Lock<Permits>,
     /// `true` if the queue was empty when it last changed: a hint.
     is_empty: AtomicBool,
     pub(super) bound: usize,
@@ -51,8 +53,6 @@ pub(super) struct Chan<T> {
 struct State<T> {
     queue: Queue<T>,
     permits: Permits,
-    /// For tasks that wait until the channel is closed: there never is one.
-    ends: Permits,
     occupant: Occupant,
     /// Where the receiver has waited last, or has received first, and the task that did so first there. For dumps, as
     /// are those that follow.
@@ -135,7 +135,6 @@ impl<T> Chan<T> {
         let state = State {
             queue: Queue::new(),
             permits: Permits::new(bound),
-            ends: Permits::new(0),
             occupant: Occupant::default(),
             receives: None,
             told: None,
@@ -148,7 +147,14 @@ impl<T> Chan<T> {
             weak_senders: 0,
         };
         let location = Location::caller();
-        Arc::new(Self { state: Lock::new(state), seat: Seat::new(), is_empty: AtomicBool::new(true), bound, location })
+        Arc::new(Self {
+            state: Lock::new(state),
+            seat: Seat::new(),
+            ends: Lock::new(Permits::new(0)),
+            is_empty: AtomicBool::new(true),
+            bound,
+            location,
+        })
     }
 
     /// Sends under a permit that is taken at once, if there is one. A receiver that waits needs none.
@@ -335,7 +341,7 @@ impl<T> Chan<T> {
     pub(super) fn close(&self) {
         let mut steps = Steps::default();
         steps.run(|| permits::close(self));
-        steps.run(|| permits::close(&Ends(self)));
+        steps.run(|| permits::close(&self.ends));
     }
 
     /// The receiver is dropped, with messages that it has taken out.
@@ -421,43 +427,15 @@ impl<T> Chan<T> {
     }
 }
 
-/// Permits that are never granted: to wait for one is to wait until the channel is closed.
-pub(super) struct Ends<'a, T>(pub(super) &'a Chan<T>);
-
-impl<T> Source for Ends<'_, T> {
-    const KIND: SyncKind = SyncKind::Closed;
-
-    fn with<R>(&self, f: impl FnOnce(&mut Permits) -> R) -> R {
-        f(&mut self.0.state.lock().ends)
-    }
-}
-
-pin_project! {
+future!(
     /// Future of `closed` of a sender: resolves to `()` when the receiver has been closed or dropped.
-    #[must_use = "futures do nothing unless awaited"]
-    pub struct Closed<'a, T> {
-        #[pin]
-        inner: Acquire<Ends<'a, T>>,
-    }
-}
+    Closed['a, T] { inner: Acquire<&'a Lock<Permits>>, chan: PhantomData<&'a Chan<T>> } -> (),
+    |this, cx| this.inner.poll(cx).map(|_| ())
+);
 
 impl<'a, T> Closed<'a, T> {
     #[track_caller]
     pub(super) fn new(chan: &'a Chan<T>) -> Self {
-        Self { inner: Acquire::new(Ends(chan), 1) }
-    }
-}
-
-impl<T> Future for Closed<'_, T> {
-    type Output = ();
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        self.project().inner.poll(cx).map(|_| ())
-    }
-}
-
-impl<T> fmt::Debug for Closed<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Closed").finish_non_exhaustive()
+        Self { inner: Acquire::of_kind(&chan.ends, 1, SyncKind::Closed), chan: PhantomData }
     }
 }

@@ -1,7 +1,8 @@
 //! The errors of sending and receiving.
 
-use std::error::Error;
 use std::fmt;
+
+use crate::macros::error;
 
 /// The receiver is gone or has closed the channel. The error has the message.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -58,30 +59,12 @@ impl<T> fmt::Debug for TrySendError<T> {
 
 const CLOSED: &str = "the receiver was dropped or has closed the channel";
 
-impl<T> fmt::Display for SendError<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(CLOSED)
-    }
-}
-
-impl<T> fmt::Display for TrySendError<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Full(_) => "the channel is full",
-            Self::Closed(_) => CLOSED,
-        })
-    }
-}
-
-impl fmt::Display for TryRecvError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Empty => "the channel is empty",
-            Self::Disconnected => "the channel is empty and closed",
-        })
-    }
-}
-
-impl<T> Error for SendError<T> {}
-impl<T> Error for TrySendError<T> {}
-impl Error for TryRecvError {}
+error!(SendError<T> { _ => CLOSED });
+error!(TrySendError<T> {
+    Self::Full(_) => "the channel is full",
+    Self::Closed(_) => CLOSED,
+});
+error!(TryRecvError {
+    Self::Empty => "the channel is empty",
+    Self::Disconnected => "the channel is empty and closed",
+});

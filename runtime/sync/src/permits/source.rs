@@ -60,30 +60,10 @@ impl<S: Source + ?Sized> Source for &S {
     }
 }
 
-impl<S: Source + ?Sized> Source for Arc<S> {
+/// The source that goes to the owner of the permits; see [`Acquire::take_source`].
+impl<S: Source + ?Sized> Source for Option<Arc<S>> {
     const KIND: SyncKind = S::KIND;
     const IS_EXCLUSIVE: bool = false; // the guard may go anywhere
-
-    #[inline]
-    fn with<R>(&self, f: impl FnOnce(&mut Permits) -> R) -> R {
-        (**self).with(f)
-    }
-
-    #[inline]
-    fn with_key<R>(&self, f: impl FnOnce(&mut Permits) -> R) -> (R, u64) {
-        (**self).with_key(f)
-    }
-
-    #[inline]
-    fn take_back(&self, count: usize) {
-        (**self).take_back(count);
-    }
-}
-
-/// The source that goes to the owner of the permits; see [`Acquire::take_source`].
-impl<S: Source> Source for Option<S> {
-    const KIND: SyncKind = S::KIND;
-    const IS_EXCLUSIVE: bool = S::IS_EXCLUSIVE;
 
     #[inline]
     fn with<R>(&self, f: impl FnOnce(&mut Permits) -> R) -> R {

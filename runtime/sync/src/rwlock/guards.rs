@@ -7,12 +7,14 @@
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use mini_context::Lock;
 
 use super::RwLock;
+use crate::guards::{guard, map};
 use crate::permits::{Held, Permits};
 
 /// A read lock of a [`RwLock`], or of a part of its value, released when this is dropped.
@@ -82,32 +84,23 @@ impl<'a, T: ?Sized> RwLockReadGuard<'a, T> {
         Self { part: lock.value.get(), held: Held { source: &lock.permits, count: 1 }, _value: PhantomData }
     }
 
-    /// Turns the guard into one of a part of the value.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use mini::sync::{RwLock, RwLockReadGuard};
-    /// # mini::block_on(async {
-    /// let pair = RwLock::new((1, 2));
-    /// let second = RwLockReadGuard::map(pair.read().await, |pair| &pair.1);
-    /// assert_eq!(*second, 2);
-    /// # });
-    /// ```
-    pub fn map<U: ?Sized>(this: Self, part: impl FnOnce(&T) -> &U) -> RwLockReadGuard<'a, U> {
-        let part = std::ptr::from_ref(part(&this));
-        RwLockReadGuard { part, held: this.held, _value: PhantomData }
-    }
-
-    /// Maps like [`map`](Self::map), if there is such a part.
-    ///
-    /// # Errors
-    ///
-    /// Returns the guard if there is no such part.
-    pub fn try_map<U: ?Sized>(this: Self, part: impl FnOnce(&T) -> Option<&U>) -> Result<RwLockReadGuard<'a, U>, Self> {
-        let Some(part) = part(&this).map(std::ptr::from_ref) else { return Err(this) };
-        Ok(RwLockReadGuard { part, held: this.held, _value: PhantomData })
-    }
+    map!(
+        read
+        /// Turns the guard into one of a part of the value.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// use mini::sync::{RwLock, RwLockReadGuard};
+        /// # mini::block_on(async {
+        /// let pair = RwLock::new((1, 2));
+        /// let second = RwLockReadGuard::map(pair.read().await, |pair| &pair.1);
+        /// assert_eq!(*second, 2);
+        /// # });
+        /// ```
+        map, try_map, T => U, RwLockReadGuard<'a, U>,
+        |this, part| RwLockReadGuard { part, held: this.held, _value: PhantomData }
+    );
 }
 
 impl<T: ?Sized> OwnedRwLockReadGuard<T> {
@@ -124,24 +117,12 @@ impl<T: ?Sized, U: ?Sized> OwnedRwLockReadGuard<T, U> {
         &this.held.source
     }
 
-    /// Turns the guard into one of a part of the value; see [`RwLockReadGuard::map`].
-    pub fn map<V: ?Sized>(this: Self, part: impl FnOnce(&U) -> &V) -> OwnedRwLockReadGuard<T, V> {
-        let part = std::ptr::from_ref(part(&this));
-        OwnedRwLockReadGuard { part, held: this.held }
-    }
-
-    /// Maps like [`map`](Self::map), if there is such a part.
-    ///
-    /// # Errors
-    ///
-    /// Returns the guard if there is no such part.
-    pub fn try_map<V: ?Sized>(
-        this: Self,
-        part: impl FnOnce(&U) -> Option<&V>,
-    ) -> Result<OwnedRwLockReadGuard<T, V>, Self> {
-        let Some(part) = part(&this).map(std::ptr::from_ref) else { return Err(this) };
-        Ok(OwnedRwLockReadGuard { part, held: this.held })
-    }
+    map!(
+        read
+        /// Turns the guard into one of a part of the value; see [`RwLockReadGuard::map`].
+        map, try_map, U => V, OwnedRwLockReadGuard<T, V>,
+        |this, part| OwnedRwLockReadGuard { part, held: this.held }
+    );
 }
 
 impl<'a, T: ?Sized> RwLockWriteGuard<'a, T> {
@@ -171,86 +152,47 @@ impl<'a, T: ?Sized> RwLockWriteGuard<'a, T> {
         reader
     }
 
-    /// Downgrades like [`downgrade`](Self::downgrade), to a guard of a part of the value.
-    pub fn downgrade_map<U: ?Sized>(this: Self, part: impl FnOnce(&T) -> &U) -> RwLockReadGuard<'a, U> {
-        let part = std::ptr::from_ref(part(&this));
-        RwLockReadGuard { part, held: this.downgrade().held, _value: PhantomData }
-    }
+    map!(
+        read
+        /// Downgrades like [`downgrade`](Self::downgrade), to a guard of a part of the value.
+        downgrade_map, try_downgrade_map, T => U, RwLockReadGuard<'a, U>,
+        |this, part| RwLockReadGuard { part, held: this.downgrade().held, _value: PhantomData }
+    );
 
-    /// Downgrades like [`downgrade_map`](Self::downgrade_map), if there is such a part.
-    ///
-    /// # Errors
-    ///
-    /// Returns the guard, still for writing, if there is no such part.
-    pub fn try_downgrade_map<U: ?Sized>(
-        this: Self,
-        part: impl FnOnce(&T) -> Option<&U>,
-    ) -> Result<RwLockReadGuard<'a, U>, Self> {
-        let Some(part) = part(&this).map(std::ptr::from_ref) else { return Err(this) };
-        Ok(RwLockReadGuard { part, held: this.downgrade().held, _value: PhantomData })
-    }
-
-    /// Turns the guard into one of a part of the value.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use mini::sync::{RwLock, RwLockWriteGuard};
-    /// # mini::block_on(async {
-    /// let pair = RwLock::new((1, 2));
-    /// *RwLockWriteGuard::map(pair.write().await, |pair| &mut pair.1) = 3;
-    /// assert_eq!(*pair.read().await, (1, 3));
-    /// # });
-    /// ```
-    pub fn map<U: ?Sized>(mut this: Self, part: impl FnOnce(&mut T) -> &mut U) -> RwLockMappedWriteGuard<'a, U> {
-        let part = std::ptr::from_mut(part(&mut this));
-        Self::of_part(this, part)
-    }
-
-    /// Maps like [`map`](Self::map), if there is such a part.
-    ///
-    /// # Errors
-    ///
-    /// Returns the guard if there is no such part.
-    pub fn try_map<U: ?Sized>(
-        mut this: Self,
-        part: impl FnOnce(&mut T) -> Option<&mut U>,
-    ) -> Result<RwLockMappedWriteGuard<'a, U>, Self> {
-        let Some(part) = part(&mut this).map(std::ptr::from_mut) else { return Err(this) };
-        Ok(Self::of_part(this, part))
-    }
+    map!(
+        write
+        /// Turns the guard into one of a part of the value.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// use mini::sync::{RwLock, RwLockWriteGuard};
+        /// # mini::block_on(async {
+        /// let pair = RwLock::new((1, 2));
+        /// *RwLockWriteGuard::map(pair.write().await, |pair| &mut pair.1) = 3;
+        /// assert_eq!(*pair.read().await, (1, 3));
+        /// # });
+        /// ```
+        map, try_map, T => U, RwLockMappedWriteGuard<'a, U>, |this, part| {
+            let held = &ManuallyDrop::new(this).held;
+            let held = Held { source: &held.source.permits, count: held.count };
+            RwLockMappedWriteGuard { part, held, _value: PhantomData }
+        }
+    );
 
     /// Turns the guard into the type that guards of parts have.
     pub fn into_mapped(this: Self) -> RwLockMappedWriteGuard<'a, T> {
         Self::map(this, |value| value)
     }
-
-    fn of_part<U: ?Sized>(mut this: Self, part: *mut U) -> RwLockMappedWriteGuard<'a, U> {
-        let count = std::mem::take(&mut this.held.count);
-        let held = Held { source: &this.held.source.permits, count };
-        RwLockMappedWriteGuard { part, held, _value: PhantomData }
-    }
 }
 
 impl<'a, T: ?Sized> RwLockMappedWriteGuard<'a, T> {
-    /// Turns the guard into one of a part of the part; see [`RwLockWriteGuard::map`].
-    pub fn map<U: ?Sized>(mut this: Self, part: impl FnOnce(&mut T) -> &mut U) -> RwLockMappedWriteGuard<'a, U> {
-        let part = std::ptr::from_mut(part(&mut this));
-        RwLockMappedWriteGuard { part, held: this.held, _value: PhantomData }
-    }
-
-    /// Maps like [`map`](Self::map), if there is such a part.
-    ///
-    /// # Errors
-    ///
-    /// Returns the guard if there is no such part.
-    pub fn try_map<U: ?Sized>(
-        mut this: Self,
-        part: impl FnOnce(&mut T) -> Option<&mut U>,
-    ) -> Result<RwLockMappedWriteGuard<'a, U>, Self> {
-        let Some(part) = part(&mut this).map(std::ptr::from_mut) else { return Err(this) };
-        Ok(RwLockMappedWriteGuard { part, held: this.held, _value: PhantomData })
-    }
+    map!(
+        write
+        /// Turns the guard into one of a part of the part; see [`RwLockWriteGuard::map`].
+        map, try_map, T => U, RwLockMappedWriteGuard<'a, U>,
+        |this, part| RwLockMappedWriteGuard { part, held: this.held, _value: PhantomData }
+    );
 }
 
 impl<T: ?Sized> OwnedRwLockWriteGuard<T> {
@@ -274,43 +216,19 @@ impl<T: ?Sized> OwnedRwLockWriteGuard<T> {
         reader
     }
 
-    /// Downgrades like [`downgrade`](Self::downgrade), to a guard of a part of the value.
-    pub fn downgrade_map<U: ?Sized>(this: Self, part: impl FnOnce(&T) -> &U) -> OwnedRwLockReadGuard<T, U> {
-        let part = std::ptr::from_ref(part(&this));
-        OwnedRwLockReadGuard { part, held: this.downgrade().held }
-    }
+    map!(
+        read
+        /// Downgrades like [`downgrade`](Self::downgrade), to a guard of a part of the value.
+        downgrade_map, try_downgrade_map, T => U, OwnedRwLockReadGuard<T, U>,
+        |this, part| OwnedRwLockReadGuard { part, held: this.downgrade().held }
+    );
 
-    /// Downgrades like [`downgrade_map`](Self::downgrade_map), if there is such a part.
-    ///
-    /// # Errors
-    ///
-    /// Returns the guard, still for writing, if there is no such part.
-    pub fn try_downgrade_map<U: ?Sized>(
-        this: Self,
-        part: impl FnOnce(&T) -> Option<&U>,
-    ) -> Result<OwnedRwLockReadGuard<T, U>, Self> {
-        let Some(part) = part(&this).map(std::ptr::from_ref) else { return Err(this) };
-        Ok(OwnedRwLockReadGuard { part, held: this.downgrade().held })
-    }
-
-    /// Turns the guard into one of a part of the value; see [`RwLockWriteGuard::map`].
-    pub fn map<U: ?Sized>(mut this: Self, part: impl FnOnce(&mut T) -> &mut U) -> OwnedRwLockMappedWriteGuard<T, U> {
-        let part = std::ptr::from_mut(part(&mut this));
-        OwnedRwLockMappedWriteGuard { part, held: this.held, _value: PhantomData }
-    }
-
-    /// Maps like [`map`](Self::map), if there is such a part.
-    ///
-    /// # Errors
-    ///
-    /// Returns the guard if there is no such part.
-    pub fn try_map<U: ?Sized>(
-        mut this: Self,
-        part: impl FnOnce(&mut T) -> Option<&mut U>,
-    ) -> Result<OwnedRwLockMappedWriteGuard<T, U>, Self> {
-        let Some(part) = part(&mut this).map(std::ptr::from_mut) else { return Err(this) };
-        Ok(OwnedRwLockMappedWriteGuard { part, held: this.held, _value: PhantomData })
-    }
+    map!(
+        write
+        /// Turns the guard into one of a part of the value; see [`RwLockWriteGuard::map`].
+        map, try_map, T => U, OwnedRwLockMappedWriteGuard<T, U>,
+        |this, part| OwnedRwLockMappedWriteGuard { part, held: this.held, _value: PhantomData }
+    );
 
     /// Turns the guard into the type that guards of parts have.
     pub fn into_mapped(this: Self) -> OwnedRwLockMappedWriteGuard<T> {
@@ -324,65 +242,12 @@ impl<T: ?Sized, U: ?Sized> OwnedRwLockMappedWriteGuard<T, U> {
         &this.held.source
     }
 
-    /// Turns the guard into one of a part of the part; see [`RwLockWriteGuard::map`].
-    pub fn map<V: ?Sized>(mut this: Self, part: impl FnOnce(&mut U) -> &mut V) -> OwnedRwLockMappedWriteGuard<T, V> {
-        let part = std::ptr::from_mut(part(&mut this));
-        OwnedRwLockMappedWriteGuard { part, held: this.held, _value: PhantomData }
-    }
-
-    /// Maps like [`map`](Self::map), if there is such a part.
-    ///
-    /// # Errors
-    ///
-    /// Returns the guard if there is no such part.
-    pub fn try_map<V: ?Sized>(
-        mut this: Self,
-        part: impl FnOnce(&mut U) -> Option<&mut V>,
-    ) -> Result<OwnedRwLockMappedWriteGuard<T, V>, Self> {
-        let Some(part) = part(&mut this).map(std::ptr::from_mut) else { return Err(this) };
-        Ok(OwnedRwLockMappedWriteGuard { part, held: this.held, _value: PhantomData })
-    }
-}
-
-macro_rules! guard {
-    (read [$($params:tt)*] $guard:ty, $target:ident, |$this:ident| $pointer:expr) => {
-        impl<$($params)*> Deref for $guard {
-            type Target = $target;
-
-            #[inline]
-            fn deref(&self) -> &$target {
-                let $this = self;
-                // SAFETY: the pointer is to the value or to a part of it, and this has a permit until it is dropped, so
-                // nobody writes but through it. The value does not move meanwhile, as its lock is borrowed or shared.
-                // Tests: `tests/rwlock.rs`, model `rwlock_is_held_by_one_writer_or_by_readers`.
-                unsafe { &*$pointer }
-            }
-        }
-
-        impl<$($params)*> fmt::Debug for $guard where $target: fmt::Debug {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                fmt::Debug::fmt(&**self, f)
-            }
-        }
-
-        impl<$($params)*> fmt::Display for $guard where $target: fmt::Display {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                fmt::Display::fmt(&**self, f)
-            }
-        }
-    };
-    (write [$($params:tt)*] $guard:ty, $target:ident, |$this:ident| $pointer:expr) => {
-        guard!(read [$($params)*] $guard, $target, |$this| $pointer);
-
-        impl<$($params)*> DerefMut for $guard {
-            #[inline]
-            fn deref_mut(&mut self) -> &mut $target {
-                let $this = self;
-                // SAFETY: as in `deref`; this has all permits, and is borrowed for writing.
-                unsafe { &mut *$pointer }
-            }
-        }
-    };
+    map!(
+        write
+        /// Turns the guard into one of a part of the part; see [`RwLockWriteGuard::map`].
+        map, try_map, U => V, OwnedRwLockMappedWriteGuard<T, V>,
+        |this, part| OwnedRwLockMappedWriteGuard { part, held: this.held, _value: PhantomData }
+    );
 }
 
 guard!(read [T: ?Sized] RwLockReadGuard<'_, T>, T, |this| this.part);
