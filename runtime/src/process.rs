@@ -24,8 +24,7 @@
 // until then no other process gets its id. Exactly one value owns the right to ask, and moves:
 //
 // 1. `Child` itself, in `wait` and `try_wait`.
-// 2. A `Child` that is dropped before that leaves it to a task of the runtime (`process/orphans.rs`).
-// 3. When that runtime ends, or if there was none, a thread has it, which ends with the child.
+// 2. A `Child` that is dropped before that leaves it to a thread, which ends with the child (`process/orphans.rs`).
 //
 // Only the owner gives a process id to kill(2), and not after it has asked with success. So a signal never meets
 // another process that has got the same number.

@@ -13,7 +13,7 @@ mod scope;
 mod wakers;
 
 pub use branches::Empty;
-pub use join::{awaited, branch, identity, infallible, join, maybe, whole};
+pub use join::{awaited, branch, done, identity, infallible, join, maybe, whole};
 pub use output::ScopedJoinHandle;
 pub use race::{Outcome, biased, fair, no_branch_left, racer};
 pub use scope::{LocalScope, Scope, TryLocalScope, TryScope};

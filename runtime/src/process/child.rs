@@ -14,14 +14,13 @@ use mini_net::{IoKind, Site};
 use super::orphans;
 use super::output::{self, ChildStderr, ChildStdout};
 use super::stdin::ChildStdin;
-use super::watch::{self, Notice, Running};
+use super::watch::{self, Notice, Running, Watch};
 
 /// A process that was started by [`Command::spawn`](super::Command::spawn).
 ///
 /// Dropping it leaves the process running, unless [`kill_on_drop`](super::Command::kill_on_drop) was set. When the
-/// child ends, it is reaped in the background by the runtime of the thread that dropped it; a `current_thread` runtime
-/// needs a thread in its `block_on` for that. On a thread without a runtime, and after the end of the runtime, a thread
-/// is started that waits for this child. At the end of the program the system reaps it.
+/// child ends, it is reaped in the background by a thread that is started to wait for it. So a thousand children that
+/// are dropped and keep running are a thousand threads. At the end of the program the system reaps them.
 ///
 /// The runtime that a child was started in waits for the child and its pipes, even if another runtime awaits them. So
 /// that runtime must keep running: a `current_thread` runtime without a thread in `block_on` notices nothing.
@@ -85,11 +84,15 @@ impl Child {
         location: &'static Location<'static>,
     ) -> io::Result<Child> {
         let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        let running = Running::new(child, location).map_err(|(mut child, error)| {
-            let _ = child.kill();
-            orphans::leave(child, location);
-            error
-        })?;
+        let watch = match Watch::new(child.id()) {
+            Ok(watch) => watch,
+            Err(error) => {
+                let _ = child.kill();
+                orphans::leave(child, location);
+                return Err(error);
+            }
+        };
+        let running = Running { child, watch, location };
         // If an error below drops it, it kills the child.
         let life =
             Life { running: Some(running), status: None, kill_on_drop: true, process: mini_net::Process::current() };
@@ -301,21 +304,13 @@ impl Drop for Life {
     fn drop(&mut self) {
         self.forget_ended();
         let Some(mut running) = self.running.take().filter(|_| self.process.is_current()) else { return };
-        if self.kill_on_drop {
-            kill_unasked(&mut running);
+        if self.kill_on_drop
+            && let Err(error) = running.kill()
+        {
+            let (id, location) = (running.child.id(), running.location);
+            say!("failed to kill the dropped child process {id}, started at {location}: {error}");
         }
-        let Running { child, watch, location } = running;
-        // The reactor that it is registered with may stand still: who looks after the child watches it anew.
-        drop(watch);
-        orphans::leave(child, location);
-    }
-}
-
-/// Kills for a destructor, which can return no error.
-fn kill_unasked(running: &mut Running) {
-    if let Err(error) = running.kill() {
-        let (id, location) = (running.child.id(), running.location);
-        say!("failed to kill the dropped child process {id}, started at {location}: {error}");
+        orphans::leave(running.child, running.location);
     }
 }
 

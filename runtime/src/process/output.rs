@@ -1,13 +1,10 @@
 //! `ChildStdout` and `ChildStderr`: reading from a child, bit by bit or all there is.
 
 use std::fmt;
-use std::future::poll_fn;
 use std::io;
 use std::marker::PhantomData;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
-use std::pin::Pin;
 use std::process::{self, Stdio};
-use std::task::{Context, Poll, ready};
 
 use mini_net::{Interest, IoKind, Site};
 
@@ -255,50 +252,22 @@ const fn reads<K: OutputKind>(method: &'static str) -> Site {
 
 /// Waits for a child, and reads both outputs to the end.
 pub(super) async fn collect(
-    mut wait: Wait<'_>,
+    wait: Wait<'_>,
     call: mini_net::Wait,
     stdout: Option<ChildStdout>,
     stderr: Option<ChildStderr>,
 ) -> io::Result<process::Output> {
-    let mut stdout = Rest::new(stdout);
-    let mut stderr = Rest::new(stderr);
-    let mut status = None;
-    let status = poll_fn(|cx| {
-        if status.is_none()
-            && let Poll::Ready(ended) = Pin::new(&mut wait).poll(cx)?
-        {
-            status = Some(ended);
-        }
-        let read = (stdout.poll(cx, &call)?, stderr.poll(cx, &call)?);
-        match (status, read) {
-            (Some(status), (Poll::Ready(()), Poll::Ready(()))) => Poll::Ready(io::Result::Ok(status)),
-            _ => Poll::Pending,
-        }
-    });
-    let status = status.await?;
-    Ok(process::Output { status, stdout: stdout.bytes, stderr: stderr.bytes })
+    let (status, stdout, stderr) = crate::try_join!(wait, rest(stdout, call), rest(stderr, call))?;
+    Ok(process::Output { status, stdout, stderr })
 }
 
-/// The rest of an output.
-struct Rest<K> {
-    /// Until the end has been read.
-    output: Option<ChildOutput<K>>,
-    bytes: Vec<u8>,
-}
-
-impl<K> Rest<K> {
-    fn new(output: Option<ChildOutput<K>>) -> Self {
-        Self { output, bytes: Vec::new() }
+/// Reads the rest of an output, if it was piped.
+async fn rest<K>(output: Option<ChildOutput<K>>, call: mini_net::Wait) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    if let Some(output) = output {
+        output.pipe.read_to_end(call, &mut bytes).await?;
     }
-
-    fn poll(&mut self, cx: &mut Context<'_>, call: &mini_net::Wait) -> Poll<io::Result<()>> {
-        while let Some(output) = &self.output {
-            if ready!(output.pipe.poll_append(cx, call, &mut self.bytes))? == 0 {
-                self.output = None;
-            }
-        }
-        Poll::Ready(Ok(()))
-    }
+    Ok(bytes)
 }
 
 impl<K> AsFd for ChildOutput<K> {

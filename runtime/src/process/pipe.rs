@@ -107,7 +107,7 @@ impl Pipe {
         if buf.remaining() == 0 {
             return mini_context::poll_budget(cx, self).map(|()| Ok(0));
         }
-        self.poll_reading(cx, &net::Wait::here(SITE), |file| net::read_into(file, &mut buf))
+        self.poll_io(cx, &net::Wait::here(SITE), Interest::READABLE, |file| net::read_into(file, &mut buf))
     }
 
     /// Fails without a pipe, which was closed.
@@ -119,40 +119,20 @@ impl Pipe {
             return mini_context::poll_budget(cx, this).map(|()| Ok(0));
         }
         const SITE: &Site = &Site { owner: "ChildStdin", method: "poll_write", kind: IoKind::Write };
-        let call = net::Wait::here(SITE);
-        loop {
-            let mut guard = ready!(this.0.poll_ready_for(cx, &call, Interest::WRITABLE))?;
-            if let Some(written) = attempt(&mut guard, |mut file| file.write(buf)) {
-                return Poll::Ready(written);
-            }
-        }
+        this.poll_io(cx, &net::Wait::here(SITE), Interest::WRITABLE, |mut file| file.write(buf))
     }
 
-    /// Appends all bytes until the other end is closed. After many bytes it is ready before that: then poll it again at
-    /// once.
-    pub(super) fn poll_append(
+    #[cfg(any(feature = "futures-io", feature = "tokio-io"))]
+    fn poll_io<R>(
         &self,
         cx: &mut Context<'_>,
         call: &net::Wait,
-        to: &mut Vec<u8>,
-    ) -> Poll<io::Result<usize>> {
-        /// What a pipe usually holds: more in one go would let a busy child keep us from everything else.
-        const PART: u64 = 1 << 16;
-        let before = to.len();
-        // If `WouldBlock` cuts it short, it has appended what there was.
-        let end = ready!(self.poll_reading(cx, call, |file| file.take(PART).read_to_end(to)));
-        Poll::Ready(end.map(|_| to.len() - before))
-    }
-
-    fn poll_reading<R>(
-        &self,
-        cx: &mut Context<'_>,
-        call: &net::Wait,
-        mut read: impl FnMut(&File) -> io::Result<R>,
+        interest: Interest,
+        mut op: impl FnMut(&File) -> io::Result<R>,
     ) -> Poll<io::Result<R>> {
         loop {
-            let mut guard = ready!(self.0.poll_ready_for(cx, call, Interest::READABLE))?;
-            if let Some(result) = attempt(&mut guard, &mut read) {
+            let mut guard = ready!(self.0.poll_ready_for(cx, call, interest))?;
+            if let Some(result) = attempt(&mut guard, &mut op) {
                 return Poll::Ready(result);
             }
         }

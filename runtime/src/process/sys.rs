@@ -1,10 +1,7 @@
 //! The operating system's part: a file descriptor that reports the end of a child, if the system has one, and pipes
 //! that do not block.
 //!
-//! Called by `watch` and `pipe`. Both rungs have one shape, which the block at the end checks.
-
-use std::io;
-use std::os::fd::BorrowedFd;
+//! Called by `watch` and `pipe`.
 
 mod nonblocking;
 
@@ -18,9 +15,3 @@ mod backend;
 
 pub(super) use backend::Pidfd;
 pub(super) use nonblocking::set_nonblocking;
-
-const _: () = {
-    let _: fn(u32) -> io::Result<Pidfd> = Pidfd::open;
-    let _: fn(&Pidfd) -> io::Result<()> = Pidfd::kill;
-    let _: fn(&Pidfd) -> BorrowedFd<'_> = <Pidfd as std::os::fd::AsFd>::as_fd;
-};

@@ -1,6 +1,6 @@
 //! `Running`: a child that has not been reaped, and what notices its end.
 //!
-//! Called by `child` and `orphans`. On Linux a pidfd becomes readable, which the reactor of the runtime sees. If the
+//! Called by `child`. On Linux a pidfd becomes readable, which the reactor of the runtime sees. If the
 //! system has no pidfds (another system, a kernel before 5.3, a sandbox), each such child listens to SIGCHLD, and
 //! checks for its own end at every one: many such children make many checks.
 //!
@@ -44,17 +44,6 @@ pub(super) enum Notice<'a> {
 }
 
 impl Running {
-    /// Watches `child`. If that is impossible the child is given back.
-    pub(super) fn new(
-        child: process::Child,
-        location: &'static Location<'static>,
-    ) -> Result<Running, (process::Child, io::Error)> {
-        match Watch::new(child.id()) {
-            Ok(watch) => Ok(Running { child, watch, location }),
-            Err(error) => Err((child, error)),
-        }
-    }
-
     /// Sends SIGKILL, unless it has ended.
     pub(super) fn kill(&mut self) -> io::Result<()> {
         match &self.watch {
@@ -67,7 +56,8 @@ impl Running {
 }
 
 impl Watch {
-    fn new(pid: u32) -> io::Result<Watch> {
+    /// Watches the child with this id, which has not been reaped here.
+    pub(super) fn new(pid: u32) -> io::Result<Watch> {
         match Pidfd::open(pid) {
             Ok(fd) => AsyncFd::with_interest(fd, Interest::READABLE).map(Watch::Pidfd),
             Err(e) if e.raw_os_error() == Some(libc::ESRCH) => Ok(Watch::Gone),
@@ -164,11 +154,8 @@ mod tests {
     use std::future::poll_fn;
     use std::os::unix::process::ExitStatusExt;
     use std::process::{Command, Stdio};
-    use std::sync::Arc;
 
     use super::*;
-    use crate::process::orphans;
-    use crate::scheduler::context;
 
     fn start(program: &str, arg: &str) -> Running {
         let child = Command::new(program).arg(arg).stdin(Stdio::piped()).spawn().unwrap();
@@ -225,18 +212,5 @@ mod tests {
         }
         assert!(has_no_pidfds(&io::Error::from_raw_os_error(libc::ENOSYS)));
         assert!(has_no_pidfds(&io::ErrorKind::Unsupported.into()));
-    }
-
-    #[test]
-    fn an_orphan_without_a_pidfd_is_reaped() {
-        crate::block_on(async {
-            let mut running = start("cat", "-");
-            let (id, input) = (running.child.id(), running.child.stdin.take());
-            orphans::look_after(&context::with_shared(Arc::clone).unwrap(), running);
-            drop(input);
-            while std::path::Path::new(&format!("/proc/{id}")).exists() {
-                crate::task::yield_now().await;
-            }
-        });
     }
 }

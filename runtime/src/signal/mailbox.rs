@@ -1,39 +1,34 @@
 //! `Mailbox`: where a signal's handler leaves word for one listener.
 //!
-//! Called by `unix::Signal`. A counter holds the number of signals that have not been taken. The handler that counts
-//! the first writes one byte into a socket, which makes the other end readable. The listener that reads the byte sets
-//! the counter back. A byte without a signal in the counter is not the handler's, and announces nothing.
+//! Called by `unix::Signal`; `quits` uses the handler's side. The handler writes one byte into a socket, which makes the
+//! other end readable. The listener takes all bytes that are there: they are one signal to it.
 //!
-//! A child of fork(2) has the same socket, and a counter of its own. So only the process that made the mailbox writes
-//! to the socket or reads from it.
+//! A child of fork(2) has the same socket. So only the process that made the mailbox writes to the socket or reads from
+//! it.
 //!
 //! # Why a handler may do this
 //!
-//! It asks for the process id, counts in an atomic and calls write(2) on a socket that never blocks: all are on the
-//! list of signal-safety(7).
-//! It allocates nothing, locks nothing and cannot panic. `errno` is put back by `signal-hook-registry`.
+//! It asks for the process id and calls write(2) on a socket that never blocks: both are on the list of
+//! signal-safety(7). It allocates nothing, locks nothing and cannot panic. `errno` is put back by
+//! `signal-hook-registry`.
 //!
 //! # Why no signal is lost
 //!
-//! A handler that finds zero writes, so the listener wakes. A handler that finds more comes, in the order in which the
-//! counter changes, before the swap that sets it back; that swap acquires what the handler has released. The `take`
-//! with that swap has not returned yet, so it reports this signal too, and its caller sees the cause of the signal (a
-//! child that can be reaped, say). A plain store instead could still be on its way when the caller looks for the child,
-//! and then undo what a handler has counted since.
+//! A byte that is written before the listener reads is taken by it, after the cause of its signal (a child that can be
+//! reaped, say). A byte that is written later makes the socket readable again. If the socket is full, the listener has
+//! bytes to read. If the kernel has no memory for one byte, that signal is lost.
 //!
-//! A write fails if the kernel has no memory for one byte. Then that signal is lost, but no other signal that arrived
-//! during the attempt and relied on the write: the handler that could not write tries again as long as another handler
-//! has counted since its last attempt.
+//! Rejected: a counter in front of the socket, so that a storm of signals writes one byte. A write that failed had to be
+//! tried again for the signals that relied on it.
 
 #![allow(unsafe_code)]
 
 use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::AcqRel, Ordering::Acquire};
 
 use libc::c_int;
+use mini_net::Process;
 use signal_hook_registry::SigId;
 
 use super::unheard::Listening;
@@ -43,15 +38,13 @@ use super::unheard::Listening;
 pub(crate) struct Mailbox {
     /// Before `reader`: the handler never writes to a socket without a peer, which would raise SIGPIPE.
     _hook: Hook,
-    letter: Arc<Letter>,
     reader: UnixStream,
+    process: Process,
 }
 
-/// The handler's side.
+/// The handler's side of a pair of sockets.
 #[derive(Debug)]
-struct Letter {
-    /// Above zero while there is a byte in the socket, or one is being written or taken.
-    signals: AtomicUsize,
+pub(super) struct Letter {
     writer: UnixStream,
     listening: Listening,
 }
@@ -62,18 +55,16 @@ struct Hook(SigId);
 
 impl Mailbox {
     pub(super) fn open(signal: c_int) -> io::Result<Mailbox> {
-        let (reader, writer) = UnixStream::pair()?;
+        let (reader, letter) = Letter::to(signal)?;
         reader.set_nonblocking(true)?;
-        writer.set_nonblocking(true)?;
-        let letter = Arc::new(Letter { signals: AtomicUsize::new(0), writer, listening: Listening::to(signal)? });
-        let hook = Hook::install(signal, letter.clone())?;
-        Ok(Mailbox { _hook: hook, letter, reader })
+        let hook = Hook::install(signal, letter)?;
+        Ok(Mailbox { _hook: hook, reader, process: Process::current() })
     }
 
     /// Panics in a child of the process that made the mailbox.
     pub(super) fn check_process(&self) {
         assert!(
-            self.letter.listening.is_here(),
+            self.process.is_current(),
             "this listener was made before fork(2) and receives only the signals of the parent process: \
              make a new one in the child"
         );
@@ -83,50 +74,42 @@ impl Mailbox {
     pub(super) fn take(&self) -> io::Result<()> {
         self.check_process();
         loop {
-            match (&self.reader).read(&mut [0]) {
+            match (&self.reader).read(&mut [0; 512]) {
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) => return Err(e),
-                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()), // not while `letter` holds the other end
-                // AcqRel: pairs with those in `Letter::count`, see above.
-                Ok(_) if self.letter.signals.swap(0, AcqRel) > 0 => return Ok(()),
-                Ok(_) => {}
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()), // not while the handler has the other end
+                Ok(_) => return Ok(()),
             }
         }
     }
 }
 
 impl Letter {
-    /// Runs in the handler.
-    fn leave(&self) {
-        if !self.listening.is_here() {
-            return;
-        }
-        let byte = 1u8;
-        self.count(|| {
-            // SAFETY: `writer` is open as long as `self` is, and the one byte to read is `byte`.
-            // Test: tests/tests/signal.rs `a_signal_wakes_its_listener`.
-            unsafe { libc::write(self.writer.as_raw_fd(), (&raw const byte).cast(), 1) == 1 }
-        });
+    /// A socket to read from, and the handler's side of it.
+    pub(super) fn to(signal: c_int) -> io::Result<(UnixStream, Letter)> {
+        let (reader, writer) = UnixStream::pair()?;
+        writer.set_nonblocking(true)?;
+        Ok((reader, Letter { writer, listening: Listening::to(signal)? }))
     }
 
-    /// Counts a signal, and lets `write` announce it if no other handler does. Runs in the handler.
-    fn count(&self, write: impl Fn() -> bool) {
-        // AcqRel, here and below: pairs with the swap in `Mailbox::take`.
-        if self.signals.fetch_add(1, AcqRel) > 0 {
-            return;
-        }
-        let mut tried_for = 1;
-        while !write() {
-            match self.signals.compare_exchange(tried_for, 0, AcqRel, Acquire) {
-                Ok(_) => return,
-                Err(signals) => tried_for = signals,
-            }
+    /// Whether this is the process that listens. For handlers.
+    pub(super) fn is_here(&self) -> bool {
+        self.listening.is_here()
+    }
+
+    /// Announces a signal. For handlers.
+    pub(super) fn leave(&self) {
+        if self.is_here() {
+            let byte = 1u8;
+            // SAFETY: `writer` is open as long as `self` is, and the one byte to read is `byte`.
+            // Test: tests/tests/signal.rs `a_signal_wakes_its_listener`.
+            unsafe { libc::write(self.writer.as_raw_fd(), (&raw const byte).cast(), 1) };
         }
     }
 }
 
 impl Hook {
-    fn install(signal: c_int, letter: Arc<Letter>) -> io::Result<Hook> {
+    fn install(signal: c_int, letter: Letter) -> io::Result<Hook> {
         // SAFETY: the closure does what a handler may, as the module doc shows, and does not panic; it owns what it
         // refers to, and the thread that unregisters it drops that outside of handlers. Test: tests/tests/signal.rs
         // `a_storm_of_signals_is_heard_by_all`.
@@ -145,59 +128,5 @@ impl Drop for Hook {
 impl AsFd for Mailbox {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.reader.as_fd()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::cell::Cell;
-    use std::io::Write;
-
-    use super::*;
-
-    fn letter() -> Letter {
-        let listening = Listening::to(libc::SIGWINCH).unwrap();
-        Letter { signals: AtomicUsize::new(0), writer: UnixStream::pair().unwrap().0, listening }
-    }
-
-    #[test]
-    fn a_byte_that_no_handler_has_written_announces_nothing() {
-        let mailbox = Mailbox::open(libc::SIGWINCH).unwrap();
-        let blocks = || mailbox.take().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock);
-        (&mailbox.letter.writer).write_all(&[1]).unwrap();
-        assert!(blocks());
-        mailbox.letter.leave();
-        (&mailbox.letter.writer).write_all(&[1]).unwrap();
-        mailbox.take().unwrap();
-        assert!(blocks());
-        mailbox.letter.leave();
-        mailbox.take().unwrap();
-    }
-
-    #[test]
-    fn a_signal_that_came_during_a_failed_write_is_announced() {
-        let (letter, writes) = (letter(), Cell::new(0));
-        let write_the_second = || {
-            writes.set(writes.get() + 1);
-            if writes.get() == 1 {
-                letter.count(|| panic!("the first one is at it"));
-            }
-            writes.get() == 2
-        };
-        letter.count(write_the_second);
-        assert_eq!(writes.get(), 2);
-        letter.count(|| panic!("there is a byte already"));
-    }
-
-    #[test]
-    fn after_a_failed_write_the_next_signal_is_announced() {
-        let (letter, writes) = (letter(), Cell::new(0));
-        for _ in 0..2 {
-            letter.count(|| {
-                writes.set(writes.get() + 1);
-                false
-            });
-        }
-        assert_eq!(writes.get(), 2);
     }
 }

@@ -10,13 +10,12 @@
 //! It reads atomics, calls getpid(2) and write(2) on a socket that never blocks, or ends the process as
 //! [`unheard`](super::unheard) does: all on the list of signal-safety(7).
 //!
-//! Rejected: a [`Mailbox`](super::mailbox) (it cannot be told that nobody takes its letters).
+//! Rejected: a whole [`Mailbox`](super::mailbox) (it cannot be told that nobody takes its letters).
 
 #![allow(unsafe_code)]
 
 use std::io::{self, Read};
 use std::mem::MaybeUninit;
-use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::ptr;
 use std::sync::Arc;
@@ -24,7 +23,8 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
 use libc::SIGQUIT;
 
-use super::unheard::{Listening, end_by, quit_listeners};
+use super::mailbox::Letter;
+use super::unheard::{end_by, quit_listeners};
 
 /// The receiving end for the handler's bytes.
 #[derive(Debug)]
@@ -38,17 +38,14 @@ pub(crate) struct Quits {
 struct Desk {
     /// `true` while the thread waits.
     is_open: AtomicBool,
-    writer: UnixStream,
-    listening: Listening,
+    letter: Letter,
 }
 
 impl Quits {
     /// Installs the handler, for as long as the process runs.
     pub(crate) fn listen() -> io::Result<Self> {
-        let (reader, writer) = UnixStream::pair()?;
-        writer.set_nonblocking(true)?;
-        let listening = Listening::to(SIGQUIT)?;
-        let desk = Arc::new(Desk { is_open: AtomicBool::new(false), writer, listening });
+        let (reader, letter) = Letter::to(SIGQUIT)?;
+        let desk = Arc::new(Desk { is_open: AtomicBool::new(false), letter });
         let theirs = desk.clone();
         // SAFETY: the closure does what a handler may, as the module doc shows, and does not panic.
         // Test: tests/tests/dumps/dump.rs `sigquit_prints_every_runtime_and_the_program_goes_on`.
@@ -80,16 +77,13 @@ impl Desk {
     fn request(&self) {
         // In a child this is the parent's handler, beside which the child may have one. A second listener is the
         // program.
-        if !self.listening.is_here() || quit_listeners() > 1 {
+        if !self.letter.is_here() || quit_listeners() > 1 {
             return;
         }
         if !self.is_open.load(SeqCst) {
             end_by(SIGQUIT);
         }
-        let byte = 1_u8;
-        // SAFETY: `writer` is open as long as `self` is, and the one byte to read is `byte`. If the socket is full,
-        // requests enough are waiting. Test: as above.
-        unsafe { libc::write(self.writer.as_raw_fd(), (&raw const byte).cast(), 1) };
+        self.letter.leave(); // if the socket is full, requests enough are waiting
     }
 }
 

@@ -85,6 +85,7 @@ struct First(Option<(u64, Trouble)>);
 impl Seeds {
     /// `count` seeds of the test `name` in `module`.
     pub fn new(module: &'static str, name: &'static str, count: u64) -> Self {
+        assert!(count > 0, "`seeds` must be at least 1"); // a test of none would pass
         Self { module, name, count, time: None, steps: None }
     }
 

@@ -27,7 +27,7 @@ pub trait Branches<E> {
     fn poll(&mut self, walk: Walk, cx: &mut Context<'_>) -> Result<(), E>;
     /// Whether all that are awaited are done.
     fn is_done(&self) -> bool;
-    /// Takes the outputs of the branches. Those that are not done are dropped.
+    /// Takes the outputs of the branches that are done.
     fn take(&mut self) -> Self::Output;
     /// Drops the futures, and the outputs that are there.
     fn end(&mut self);
@@ -59,87 +59,46 @@ pin_project! {
     }
 }
 
-impl<F: Future<Output = Result<T, E>>, T, E> Branch<F, T> {
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Result<(), E> {
-        let mut this = self.project();
-        if let Some(future) = this.future.as_mut().as_pin_mut()
-            && let Poll::Ready(output) = future.poll(cx)
-        {
-            *this.value = Some(output?);
-            this.future.set(None);
-        }
-        Ok(())
-    }
-
-    fn take(self: Pin<&mut Self>) -> Option<T> {
-        self.project().value.take()
-    }
-
-    fn end(self: Pin<&mut Self>) {
-        let mut this = self.project();
-        this.future.set(None);
-        *this.value = None;
-    }
-}
-
-/// A branch that is awaited.
-pub struct Awaited<'a, Before, F, T> {
+/// A branch, and those before it.
+pub struct Behind<'a, Before, F, T, const IS_AWAITED: bool> {
     before: Before,
     branch: Pin<&'a mut Branch<F, T>>,
 }
 
-impl<Before: Branches<E>, F: Future<Output = Result<T, E>>, T, E> Branches<E> for Awaited<'_, Before, F, T> {
-    type Output = (Before::Output, T);
-    const LEN: usize = Before::LEN + 1;
-
-    fn poll(&mut self, walk: Walk, cx: &mut Context<'_>) -> Result<(), E> {
-        self.before.poll(walk, cx)?;
-        if walk.comes_to(Before::LEN) { self.branch.as_mut().poll(cx) } else { Ok(()) }
-    }
-
-    fn is_done(&self) -> bool {
-        self.before.is_done() && self.branch.value.is_some()
-    }
-
-    fn take(&mut self) -> Self::Output {
-        let value = self.branch.as_mut().take().expect("the branch is done");
-        (self.before.take(), value)
-    }
-
-    fn end(&mut self) {
-        self.before.end();
-        self.branch.as_mut().end();
-    }
-}
-
-/// A branch that is not waited for.
-pub struct Maybe<'a, Before, F, T> {
-    before: Before,
-    branch: Pin<&'a mut Branch<F, T>>,
-}
-
-impl<Before: Branches<E>, F: Future<Output = Result<T, E>>, T, E> Branches<E> for Maybe<'_, Before, F, T> {
+impl<Before, F, T, E, const IS_AWAITED: bool> Branches<E> for Behind<'_, Before, F, T, IS_AWAITED>
+where
+    Before: Branches<E>,
+    F: Future<Output = Result<T, E>>,
+{
     type Output = (Before::Output, Option<T>);
     const LEN: usize = Before::LEN + 1;
 
     fn poll(&mut self, walk: Walk, cx: &mut Context<'_>) -> Result<(), E> {
         self.before.poll(walk, cx)?;
-        if walk.comes_to(Before::LEN) { self.branch.as_mut().poll(cx) } else { Ok(()) }
+        let mut branch = self.branch.as_mut().project();
+        if walk.comes_to(Before::LEN)
+            && let Some(future) = branch.future.as_mut().as_pin_mut()
+            && let Poll::Ready(output) = future.poll(cx)
+        {
+            *branch.value = Some(output?);
+            branch.future.set(None);
+        }
+        Ok(())
     }
 
     fn is_done(&self) -> bool {
-        self.before.is_done()
+        self.before.is_done() && (!IS_AWAITED || self.branch.value.is_some())
     }
 
     fn take(&mut self) -> Self::Output {
-        let (before, value) = (self.before.take(), self.branch.as_mut().take());
-        self.branch.as_mut().end();
-        (before, value)
+        (self.before.take(), self.branch.as_mut().project().value.take())
     }
 
     fn end(&mut self) {
         self.before.end();
-        self.branch.as_mut().end();
+        let mut branch = self.branch.as_mut().project();
+        branch.future.set(None);
+        *branch.value = None;
     }
 }
 
@@ -165,13 +124,9 @@ impl<L: Branches<E>, E> Future for Join<L, E> {
         if walked.is_ok() && !list.is_done() {
             return Poll::Pending;
         }
-        Poll::Ready(match walked {
-            Ok(()) => Ok(list.take()),
-            Err(error) => {
-                list.end(); // before the error is given
-                Err(error)
-            }
-        })
+        let outputs = walked.map(|()| list.take());
+        list.end(); // before outputs or error are given
+        Poll::Ready(outputs)
     }
 }
 
@@ -186,20 +141,25 @@ pub fn branch<F: IntoFuture<Output = Result<T, E>>, T, E>(future: F) -> Branch<F
 }
 
 /// A branch that is awaited, behind others.
-pub fn awaited<Before, F, T>(before: Before, branch: Pin<&mut Branch<F, T>>) -> Awaited<'_, Before, F, T> {
-    Awaited { before, branch }
+pub fn awaited<Before, F, T>(before: Before, branch: Pin<&mut Branch<F, T>>) -> Behind<'_, Before, F, T, true> {
+    Behind { before, branch }
 }
 
 /// A branch that is not awaited, behind others.
-pub fn maybe<Before, F, T>(before: Before, branch: Pin<&mut Branch<F, T>>) -> Maybe<'_, Before, F, T> {
-    Maybe { before, branch }
+pub fn maybe<Before, F, T>(before: Before, branch: Pin<&mut Branch<F, T>>) -> Behind<'_, Before, F, T, false> {
+    Behind { before, branch }
+}
+
+/// The output of a branch that was awaited.
+pub fn done<T>(output: Option<T>) -> T {
+    output.expect("the branch is done")
 }
 
 /// The futures of a `try_join!` are as they are.
 pub use std::convert::identity;
 
 pin_project! {
-    /// Wraps a future that cannot fail, so that it returns a `Result`.
+    /// A future that cannot fail, and returns a `Result`.
     pub struct Whole<F> {
         #[pin]
         future: F,
@@ -231,7 +191,7 @@ pub fn whole<T>(result: Result<T, Infallible>) -> T {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __join {
-    // One branch at a time: its output gets a name, and it is added to the list. A function of the name `maybe`, and
+    // One branch at a time: its output gets a name, and the branch is added to the list. A function of the name `maybe`, and
     // what is in a module of that name, are no less futures than others.
     (@branches $kind:ident $any:tt $names:tt $outputs:tt $list:tt maybe ($($of:tt)*) $($rest:tt)*) => {
         $crate::__join!(@awaited $kind $names $outputs $list maybe ($($of)*) $($rest)*)
@@ -239,45 +199,45 @@ macro_rules! __join {
     (@branches $kind:ident $any:tt $names:tt $outputs:tt $list:tt maybe :: $($rest:tt)*) => {
         $crate::__join!(@awaited $kind $names $outputs $list maybe :: $($rest)*)
     };
-    (@branches $kind:ident $any:tt [$($name:ident)*] $outputs:tt [$list:expr]
+    (@branches $kind:ident $any:tt [$(($value:expr))*] $outputs:tt [$list:expr]
         maybe $future:expr $(, $($rest:tt)*)?
     ) => {
-        $crate::__join!(@branches $kind $any [$($name)* output] ($outputs, output)
+        $crate::__join!(@branches $kind $any [$(($value))* (output)] ($outputs, output)
             [$crate::structure::maybe($list, $crate::__join!(@branch $kind $future))] $($($rest)*)?)
     };
-    (@branches $kind:ident $any:tt [$($name:ident)*] $outputs:tt [$list:expr] $future:expr $(, $($rest:tt)*)?) => {
-        $crate::__join!(@branches $kind any [$($name)* output] ($outputs, output)
+    (@branches $kind:ident $any:tt [$(($value:expr))*] $outputs:tt [$list:expr] $future:expr $(, $($rest:tt)*)?) => {
+        $crate::__join!(@branches $kind any [$(($value))* ($crate::structure::done(output))] ($outputs, output)
             [$crate::structure::awaited($list, $crate::__join!(@branch $kind $future))] $($($rest)*)?)
     };
-    (@awaited $kind:ident [$($name:ident)*] $outputs:tt [$list:expr] $future:expr $(, $($rest:tt)*)?) => {
-        $crate::__join!(@branches $kind any [$($name)* output] ($outputs, output)
+    (@awaited $kind:ident [$(($value:expr))*] $outputs:tt [$list:expr] $future:expr $(, $($rest:tt)*)?) => {
+        $crate::__join!(@branches $kind any [$(($value))* ($crate::structure::done(output))] ($outputs, output)
             [$crate::structure::awaited($list, $crate::__join!(@branch $kind $future))] $($($rest)*)?)
     };
     (@branch $kind:ident $future:expr) => {
         ::std::pin::pin!($crate::structure::branch($crate::structure::$kind($future)))
     };
     (@awaited $($rest:tt)*) => { $crate::__join!(@branches) };
-    (@branches infallible any [$($name:ident)*] $outputs:tt [$list:expr]) => {
+    (@branches infallible any [$(($value:expr))*] $outputs:tt [$list:expr]) => {
         match {
             let outputs = $crate::structure::join($list).await;
             $crate::structure::whole(outputs)
         } {
-            $outputs => ($($name,)*),
+            $outputs => ($($value,)*),
         }
     };
-    (@branches identity any [$($name:ident)*] $outputs:tt [$list:expr]) => {
+    (@branches identity any [$(($value:expr))*] $outputs:tt [$list:expr]) => {
         match {
             let outputs = $crate::structure::join($list).await;
             outputs
         } {
-            ::std::result::Result::Ok($outputs) => ::std::result::Result::Ok(($($name,)*)),
+            ::std::result::Result::Ok($outputs) => ::std::result::Result::Ok(($($value,)*)),
             ::std::result::Result::Err(error) => ::std::result::Result::Err(error),
         }
     };
     (@branches $kind:ident none [] $outputs:tt $list:tt) => {
         ::std::compile_error!("this needs futures to wait for, as in `join!(first(), second())`")
     };
-    (@branches $kind:ident none [$($name:ident)+] $outputs:tt $list:tt) => {
+    (@branches $kind:ident none [$(($value:expr))+] $outputs:tt $list:tt) => {
         ::std::compile_error!("a `maybe` future ends when all others are done: add one that is not `maybe`")
     };
     (@branches $($rest:tt)*) => {

@@ -37,6 +37,7 @@ use mini_context::{Lock, Note, Reason};
 use pin_project_lite::pin_project;
 
 use super::child::{LocalChild, SendChild};
+use super::join::{infallible, whole};
 use super::output::ScopedJoinHandle;
 use super::ready::Ready;
 use super::wakers::Wakers;
@@ -153,16 +154,13 @@ macro_rules! spawn {
             where
                 F: Future<Output: $($send)* 'env> + $($send)* 'env,
             {
-                boxed!(Box::pin, future: F => self.start(Infallibly { future }))
+                boxed!(Box::pin, future: F => self.start(infallible(future)))
             }
 
             /// For the macros: the future of the scope.
             #[doc(hidden)]
             pub async fn run<B: Future>(self, body: Pin<&mut Option<B>>) -> B::Output {
-                match Drive::new(self.shared, body, Ok).await {
-                    Ok(value) => value,
-                    Err(never) => match never {},
-                }
+                whole(Drive::new(self.shared, body, Ok).await)
             }
         }
     };
@@ -217,23 +215,6 @@ spawn!(Scope [Send +]);
 spawn!(LocalScope []);
 try_spawn!(TryScope [Send +]);
 try_spawn!(TryLocalScope []);
-
-pin_project! {
-    /// The future of a child that cannot fail.
-    pub(crate) struct Infallibly<F> {
-        #[pin]
-        future: F,
-    }
-}
-
-impl<F: Future> Future for Infallibly<F> {
-    type Output = Result<F::Output, Infallible>;
-
-    #[inline]
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        self.project().future.poll(cx).map(Ok)
-    }
-}
 
 pin_project! {
     /// The future of a child whose error is that of the scope.

@@ -3,9 +3,6 @@ struct Program;
 impl Program {
     #[mini::main]
     async fn run(&self) {}
-
-    #[mini::main]
-    async fn main(self: Box<Self>) {}
 }
 
 trait Run {

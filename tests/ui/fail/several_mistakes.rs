@@ -1,2 +1,2 @@
-#[mini::main(flavour = "multi_thread", worker_threads = 0)]
+#[mini::main(flavour = "multi_thread", grace = 10)]
 fn main(_: u8) {}

@@ -9,9 +9,6 @@ async fn with_a_value() {}
 #[mini::test(seeds = 10)]
 async fn without_sim() {}
 
-#[mini::test(sim, seeds = 0)]
-async fn no_seed() {}
-
 #[mini::test(sim, time_limit = 10)]
 async fn a_limit_without_a_unit() {}
 
