@@ -59,6 +59,27 @@ pin_project! {
     }
 }
 
+/// Functions of their own: without optimisations each has room for a future, and those of the branches before it would
+/// be on the stack with it.
+impl<F: Future<Output = Result<T, E>>, T, E> Branch<F, T> {
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Result<(), E> {
+        let mut this = self.project();
+        if let Some(future) = this.future.as_mut().as_pin_mut()
+            && let Poll::Ready(output) = future.poll(cx)
+        {
+            *this.value = Some(output?);
+            this.future.set(None);
+        }
+        Ok(())
+    }
+
+    fn end(self: Pin<&mut Self>) {
+        let mut this = self.project();
+        this.future.set(None);
+        *this.value = None;
+    }
+}
+
 /// A branch, and those before it.
 pub struct Behind<'a, Before, F, T, const IS_AWAITED: bool> {
     before: Before,
@@ -75,15 +96,7 @@ where
 
     fn poll(&mut self, walk: Walk, cx: &mut Context<'_>) -> Result<(), E> {
         self.before.poll(walk, cx)?;
-        let mut branch = self.branch.as_mut().project();
-        if walk.comes_to(Before::LEN)
-            && let Some(future) = branch.future.as_mut().as_pin_mut()
-            && let Poll::Ready(output) = future.poll(cx)
-        {
-            *branch.value = Some(output?);
-            branch.future.set(None);
-        }
-        Ok(())
+        if walk.comes_to(Before::LEN) { self.branch.as_mut().poll(cx) } else { Ok(()) }
     }
 
     fn is_done(&self) -> bool {
@@ -96,9 +109,7 @@ where
 
     fn end(&mut self) {
         self.before.end();
-        let mut branch = self.branch.as_mut().project();
-        branch.future.set(None);
-        *branch.value = None;
+        self.branch.as_mut().end();
     }
 }
 
