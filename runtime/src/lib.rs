@@ -80,8 +80,8 @@
 //! # Errors
 //!
 //! Errors of system calls are those of the system, with its number
-//! ([`raw_os_error`](std::io::Error::raw_os_error)), as in the standard library. The errors of `bind` and `connect` also
-//! name the address: "failed to connect to 127.0.0.1:80: Connection refused (os error 111)". Their
+//! ([`raw_os_error`](std::io::Error::raw_os_error)), as in the standard library. The errors of `bind` and `connect`
+//! also name the address: "failed to connect to 127.0.0.1:80: Connection refused (os error 111)". Their
 //! [`kind`](std::io::Error::kind) is that of the system's error, which is their
 //! [`source`](std::error::Error::source) and has the number.
 //!

@@ -1,8 +1,8 @@
 //! `Flow`: one direction of a copy.
 //!
 //! Called by the futures of `copy`. A flow reads into a buffer and writes the buffer out. Between two sockets, if a
-//! read fills the buffer, the next ones go through a pipe, which copies nothing but costs one call more. A wait for data
-//! closes it: an idle copy keeps no descriptors of its own.
+//! read fills the buffer, the next ones go through a pipe, which copies nothing but costs one call more. A wait for
+//! data closes it: an idle copy keeps no descriptors of its own.
 //!
 //! # What the pipe may not decide
 //!

@@ -8,7 +8,8 @@
 //!
 //! Rejected:
 //! - Looking for the body from the front: a return type may hold braces (`[u8; { N }]`); the body is what stands last.
-//! - An error for a second test attribute: rustc warns of `#[test]` twice, and a second `#[mini::test]` finds no `async`.
+//! - An error for a second test attribute: rustc warns of `#[test]` twice, and a second `#[mini::test]` finds no
+//!   `async`.
 
 use proc_macro::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 

@@ -11,8 +11,8 @@
 //! serves its timers along with the sockets of all, and workers that are up fire its timers at their looks. The monitor
 //! wakes a parked worker for the tasks that wait there, and makes sure that there is a poller.
 //!
-//! If all workers are parked at a look, the monitor sleeps without a timeout; the next worker that is unparked wakes it,
-//! and it looks after a tick. An unpark pays a fence and a load for this, and a system call once a tick at most.
+//! If all workers are parked at a look, the monitor sleeps without a timeout; the next worker that is unparked wakes
+//! it, and it looks after a tick. An unpark pays a fence and a load for this, and a system call once a tick at most.
 //!
 //! ```text
 //! worker                           monitor

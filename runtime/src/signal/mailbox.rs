@@ -1,7 +1,7 @@
 //! `Mailbox`: where a signal's handler leaves word for one listener.
 //!
-//! Called by `unix::Signal`; `quits` uses the handler's side. The handler writes one byte into a socket, which makes the
-//! other end readable. The listener takes all bytes that are there: they are one signal to it.
+//! Called by `unix::Signal`; `quits` uses the handler's side. The handler writes one byte into a socket, which makes
+//! the other end readable. The listener takes all bytes that are there: they are one signal to it.
 //!
 //! A child of fork(2) has the same socket. So only the process that made the mailbox writes to the socket or reads from
 //! it.
@@ -18,8 +18,8 @@
 //! reaped, say). A byte that is written later makes the socket readable again. If the socket is full, the listener has
 //! bytes to read. If the kernel has no memory for one byte, that signal is lost.
 //!
-//! Rejected: a counter in front of the socket, so that a storm of signals writes one byte. A write that failed had to be
-//! tried again for the signals that relied on it.
+//! Rejected: a counter in front of the socket, so that a storm of signals writes one byte. A write that failed had to
+//! be tried again for the signals that relied on it.
 
 #![allow(unsafe_code)]
 

@@ -202,8 +202,8 @@ pub fn whole<T>(result: Result<T, Infallible>) -> T {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __join {
-    // One branch at a time: its output gets a name, and the branch is added to the list. A function of the name `maybe`, and
-    // what is in a module of that name, are no less futures than others.
+    // One branch at a time: its output gets a name, and the branch is added to the list. A function of the name
+    // `maybe`, and what is in a module of that name, are no less futures than others.
     (@branches $kind:ident $any:tt $names:tt $outputs:tt $list:tt maybe ($($of:tt)*) $($rest:tt)*) => {
         $crate::__join!(@awaited $kind $names $outputs $list maybe ($($of)*) $($rest)*)
     };

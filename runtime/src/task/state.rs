@@ -33,9 +33,10 @@
 //! A finished owned task leaves NOTIFIED set permanently, so that late wakes post nothing.
 //!
 //! A task that is CLAIMED or WOKEN, and not DONE, is in one queue, runs, or is on its way to a queue: in the hands of
-//! the thread that made it so. Any other task is in no queue. That is why queue entries need no reference count of their own: the registry's
-//! reference is not dropped before edge 6. A queue also orders memory: what was written before a task was put into it,
-//! the word too, is seen by the thread that takes the task out (queues need that for the pointer anyway).
+//! the thread that made it so. Any other task is in no queue. That is why queue entries need no reference count of
+//! their own: the registry's reference is not dropped before edge 6. A queue also orders memory: what was written
+//! before a task was put into it, the word too, is seen by the thread that takes the task out (queues need that for the
+//! pointer anyway).
 //!
 //! A waker that is used up by its wake may leave its reference behind on edge 1 (`wake_owing`, shared tasks only): OWES
 //! is set with CLAIMED, and edge 2 reports it to the runner, which gives the reference back in plain memory

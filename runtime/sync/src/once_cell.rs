@@ -219,7 +219,7 @@ impl<T> OnceCell<T> {
     }
 }
 
-/// What [`OnceCell`] and [`SetOnce`](crate::SetOnce) are alike in.
+/// The methods that [`OnceCell`] and [`SetOnce`](crate::SetOnce) share.
 macro_rules! cell {
     ($cell:ident { value, $field:ident: $full:expr }) => {
         impl<T> $cell<T> {

@@ -51,7 +51,8 @@ impl Memory {
 
 /// Calls `Image::of` for each image.
 extern "C" fn add(info: *mut dl_phdr_info, _: usize, images: *mut c_void) -> c_int {
-    // SAFETY: the loader's, until this returns. Test: tests/tests/dumps/stack.rs `a_long_poll_is_told_with_its_native_stack`.
+    // SAFETY: the loader's, until this returns. Test: tests/tests/dumps/stack.rs
+    // `a_long_poll_is_told_with_its_native_stack`.
     let info = unsafe { &*info };
     // SAFETY: what `all` has given, which waits. Test: as above.
     let images = unsafe { &mut *images.cast::<Vec<Image>>() };
