@@ -311,7 +311,10 @@ impl<T: AsFd> Source<T> {
 
     /// Returns an error if it belongs to a runtime that has ended.
     pub(crate) fn check_runtime(&self) -> io::Result<()> {
-        self.reactor.as_ref().map_or(Ok(()), |reactor| reactor.upgrade()?.check())
+        let Some(reactor) = &self.reactor else { return Ok(()) };
+        let reactor = reactor.upgrade()?;
+        reactor.check_process()?;
+        reactor.check()
     }
 
     /// Returns `true` if it belongs to a runtime.
@@ -460,6 +463,7 @@ impl<T: AsFd> Source<T> {
         if let Err(error) = known.check_process() {
             // Nothing would end the wait. Without the slot's lock, which a thread of the parent may have had.
             let seen = known.slot().seen();
+            mini_context::spend_call();
             return Poll::Ready(if seen.ends(interest) { Ok(seen) } else { Err(error) });
         }
         let polled = known.slot().poll_ready(cx, interest, key);

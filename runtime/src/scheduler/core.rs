@@ -468,18 +468,24 @@ impl Core {
     }
 
     /// Calls `f` with the tasks that belong here, one part of a list after the other, from any thread; says whether it
-    /// could look at all. The tasks may not come and go during a call of `f`, which is short, allocates nothing, runs
+    /// could look at the owned ones. The tasks may not come and go during a call of `f`, which is short, allocates nothing, runs
     /// no user code, and says whether to go on; during one of `make_room`, which is told for how many tasks, they may.
     pub(crate) fn each_part(
         &self,
         mut f: impl FnMut(&Seats<'_, Task>) -> bool,
         mut make_room: impl FnMut(usize),
     ) -> bool {
-        let Some(visit) = self.owned_tasks.visit() else { return false };
         let mut is_end = |part: &Seats<'_, Task>| !f(part) || part.is_empty();
-        for from in (0..).step_by(AT_ONCE) {
+        let is_owner = self.is_held();
+        let visit = if is_owner { None } else { self.owned_tasks.visit() };
+        let can_look = is_owner || visit.is_some();
+        for from in (0..).step_by(AT_ONCE).take_while(|_| can_look) {
             make_room(AT_ONCE);
-            if visit.part(from, AT_ONCE, &mut is_end) {
+            let is_last = match &visit {
+                Some(visit) => visit.part(from, AT_ONCE, &mut is_end),
+                None => self.owned_tasks().part(from, AT_ONCE, &mut is_end),
+            };
+            if is_last {
                 break;
             }
         }
@@ -490,7 +496,7 @@ impl Core {
                 break;
             }
         }
-        true
+        can_look
     }
 
     /// Calls `f` with the tasks in these places that are still there, and with the number of the place among them, as

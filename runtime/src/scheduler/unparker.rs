@@ -24,7 +24,9 @@ use std::sync::Arc;
 use std::task::Wake;
 use std::time::Duration;
 
-use crate::primitives::atomic::{AtomicU8, Ordering::AcqRel, Ordering::Relaxed, Ordering::SeqCst, fence};
+use crate::primitives::atomic::{
+    AtomicU8, Ordering::AcqRel, Ordering::Relaxed, Ordering::Release, Ordering::SeqCst, fence,
+};
 use crate::primitives::{Condvar, Deadline, Mutex, lock};
 
 const UP: u8 = 0;
@@ -57,7 +59,8 @@ impl Unparker {
 
     /// A1, A2.
     pub(crate) fn announce(&self, wait: Wait) {
-        self.parked.store(wait as u8, Relaxed);
+        // Release: who sees that this thread is parked sees what it has counted (`until_idle.rs`).
+        self.parked.store(wait as u8, Release);
         fence(SeqCst);
     }
 

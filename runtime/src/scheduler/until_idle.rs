@@ -32,7 +32,7 @@ use std::cell::{Cell, RefCell};
 use std::task::Waker;
 use std::time::Duration;
 
-use crate::primitives::atomic::{AtomicUsize, Ordering::Relaxed};
+use crate::primitives::atomic::{AtomicUsize, Ordering::Acquire, Ordering::Relaxed, fence};
 use crate::primitives::{Mutex, lock};
 use crate::scheduler::context;
 use crate::scheduler::core::Core;
@@ -162,11 +162,11 @@ impl Shared {
 
     /// How much has begun and happened so far, if no thread runs tasks just now and no job is out.
     fn at_rest(&self) -> Option<[u64; 2]> {
-        let begun = self.begun();
-        let progress = self.all_cores().map(|core| core.counts.progress()).fold(0, u64::wrapping_add);
         let rests = |guest: &Core| guest.unparker.is_parked() || guest.owned_left() == 0;
         let is_at_rest = self.blocking.in_flight() == 0 && self.idle.are_all_through(None) && self.guests().all(rests);
-        is_at_rest.then_some([begun, progress])
+        fence(Acquire); // in this order, as in `has_nothing_left`: pairs with the Release of a guest that parks
+        let progress = || self.all_cores().map(|core| core.counts.progress()).fold(0, u64::wrapping_add);
+        is_at_rest.then(|| [self.begun(), progress()])
     }
 
     /// How many tasks and jobs have ever begun.

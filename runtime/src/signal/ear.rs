@@ -17,7 +17,7 @@ use super::mailbox::Mailbox;
 pub(super) struct Ear(AsyncFd<Mailbox>);
 
 /// A wait for the next signal.
-pub(super) struct Hearing<'a>(AsyncFdIo<'a, Take, Mailbox>);
+pub(super) struct Hearing<'a>(AsyncFdIo<'a, Take, Mailbox>, &'a Mailbox);
 
 type Take = fn(&Mailbox) -> io::Result<()>;
 
@@ -27,7 +27,7 @@ impl Ear {
     }
 
     pub(super) fn hear(&self, wait: Wait) -> Hearing<'_> {
-        Hearing(self.0.async_io_for(wait, Interest::READABLE, Mailbox::take))
+        Hearing(self.0.async_io_for(wait, Interest::READABLE, Mailbox::take), self.0.get_ref())
     }
 
     /// Ready with `None` when the runtime has shut down.
@@ -54,6 +54,7 @@ impl Future for Hearing<'_> {
     type Output = Option<()>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<()>> {
+        self.1.check_process();
         Pin::new(&mut self.get_mut().0).poll(cx).map(Result::ok)
     }
 }

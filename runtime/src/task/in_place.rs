@@ -120,5 +120,8 @@ impl Drop for Blocked {
             core.shared().idle.unpark(core.index());
         }
         core.run.is_blocked.store(false, Relaxed);
+        if !core.is_guest() {
+            core.shared().monitor.rouse();
+        }
     }
 }

@@ -272,6 +272,29 @@ fn what_a_dropped_read_has_fetched_is_not_seen_by_clones_and_goes_to_the_next() 
     });
 }
 
+/// An inotify(7) instance, where lseek(2) succeeds and moves nothing.
+#[cfg(target_os = "linux")]
+#[test]
+fn what_a_dropped_read_of_a_device_has_fetched_outlasts_a_seek() {
+    use rustix::fs::inotify;
+
+    on_one_thread(|| async {
+        let path = ScratchPath::new("watched");
+        std_fs::write(&path, "").unwrap();
+        let events = inotify::init(inotify::CreateFlags::CLOEXEC).unwrap();
+        let watch = inotify::add_watch(&events, path.as_ref(), inotify::WatchFlags::MODIFY).unwrap();
+        std_fs::write(&path, "changed").unwrap();
+        let mut file = File::from_std(std_fs::File::from(events));
+        let (mut event, mut buf) = ([0; 16], [0; 64]);
+        give_up(file.read(&mut buf)).await;
+        settled().await;
+        file.read_exact(&mut event[..8]).await.unwrap();
+        let _moved = file.seek(SeekFrom::Current(0)).await;
+        file.read_exact(&mut event[8..]).await.unwrap();
+        assert_eq!((&event[..4], &event[8..]), (&watch.to_ne_bytes()[..], &[0; 8][..]));
+    });
+}
+
 #[test]
 fn the_end_that_a_dropped_read_has_seen_is_returned_once() {
     on_one_thread(|| async {

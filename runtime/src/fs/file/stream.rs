@@ -265,7 +265,7 @@ impl Stream {
                     self.doing = Doing::Nothing;
                     let sought = sought.unwrap_or_else(|lost| Err(no_answer(lost)));
                     if sought.is_ok() {
-                        self.kept = VecDeque::new();
+                        self.forget_kept(open);
                     }
                     return Poll::Ready(sought);
                 }
@@ -310,12 +310,19 @@ impl Stream {
             }
             Doing::Seeking(_, job) => {
                 if let Ok(Ok(_)) = ready!(Pin::new(job).poll(cx)) {
-                    self.kept = VecDeque::new();
+                    self.forget_kept(open);
                 }
             }
         }
         self.doing = Doing::Nothing;
         Poll::Ready(None)
+    }
+
+    /// After a seek: the position is before the kept bytes, or elsewhere, if the file has one.
+    fn forget_kept(&mut self, open: &Open) {
+        if !self.kept.is_empty() && is_seekable(open.std()).unwrap_or(false) {
+            self.kept = VecDeque::new();
+        }
     }
 }
 
@@ -348,10 +355,10 @@ fn fetch(open: &Open, length: usize, unread: usize) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Moves the position back over `unread` bytes; returns whether that was possible. A fifo has no position, and a clone
-/// may have moved it to the beginning.
+/// Moves the position back over `unread` bytes; returns whether that was possible. A fifo has no position, nor have
+/// devices whose lseek(2) succeeds and moves nothing; and a clone may have moved it to the beginning.
 fn go_back(mut file: &File, unread: usize) -> bool {
-    unread == 0 || file.seek(before(unread, SeekFrom::Current(0))).is_ok()
+    unread == 0 || is_seekable(file).unwrap_or(false) && file.seek(before(unread, SeekFrom::Current(0))).is_ok()
 }
 
 /// Returns the kernel's target for `to`, where the position counts as before `unread` bytes.

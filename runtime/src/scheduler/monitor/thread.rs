@@ -51,7 +51,9 @@ fn run(shared: &Arc<Shared>) {
     while !shared.monitor.is_stopped() {
         let stuck = look(shared, &mut seen); // also if all is quiet: a stall may have ended in a park
         if is_quiet(shared) {
-            sleep(shared);
+            if stuck.is_none() {
+                sleep(shared); // else it has ended since, and the next look says so
+            }
         } else if let Some(stuck) = stuck
             && (shared.is_closing() || !has_help(shared))
         {

@@ -69,11 +69,11 @@ impl Worker<'_> {
             core.driver().poller().leave();
         }
         self.was_woken = self.end_wait();
+        if !self.is_alone() && !core.is_guest() {
+            shared.monitor.rouse(); // before the hook, which may block
+        }
         shared.config.hooks.after_park();
         self.ask_ahead(0);
-        if !self.is_alone() && !core.is_guest() {
-            shared.monitor.rouse();
-        }
     }
 
     /// Whether this thread has queued something since it found nothing to run: in the user's hook, or just now.
