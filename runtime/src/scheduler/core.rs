@@ -468,8 +468,9 @@ impl Core {
     }
 
     /// Calls `f` with the tasks that belong here, one part of a list after the other, from any thread; says whether it
-    /// could look at the owned ones. The tasks may not come and go during a call of `f`, which is short, allocates nothing, runs
-    /// no user code, and says whether to go on; during one of `make_room`, which is told for how many tasks, they may.
+    /// could look at the owned ones. The tasks may not come and go during a call of `f`, which is short, allocates
+    /// nothing, runs no user code, and says whether to go on; during one of `make_room`, which is told for how many
+    /// tasks, they may.
     pub(crate) fn each_part(
         &self,
         mut f: impl FnMut(&Seats<'_, Task>) -> bool,
