@@ -5,7 +5,7 @@
 //! lease --port N --folder FOLDER [--lazy]          serve until Ctrl-C; with --lazy a crash of the machine may forget
 //! ```
 //!
-//! What is promised, and under which faults it holds, is tried in simulations: `tests/tests/interposed/lease.rs`.
+//! `tests/tests/interposed/lease.rs` runs it in simulations, under faults, and checks what it promises.
 
 use std::io;
 use std::path::PathBuf;

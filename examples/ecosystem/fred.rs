@@ -1,4 +1,4 @@
-//! Redis by fred, which needs tokio's runtime: one runs beside mini's, and every thread that polls is inside it.
+//! Redis by fred, which needs a tokio runtime: one runs beside mini, and every thread that polls has entered it.
 //!
 //! ```text
 //! fred [IP:PORT]

@@ -1,4 +1,4 @@
-//! HTTP by reqwest, which needs tokio's runtime: one runs beside mini's, and every thread that polls is inside it.
+//! HTTP by reqwest, which needs a tokio runtime: one runs beside mini, and every thread that polls has entered it.
 //!
 //! ```text
 //! reqwest [URL]   without TLS

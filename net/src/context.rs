@@ -71,7 +71,7 @@ pub(crate) fn reactor() -> Option<Reactor> {
     current(|current| current.reactor.clone())
 }
 
-/// The same, without keeping it open.
+/// The reactor of the runtime this thread works for, if any. The reference does not keep the reactor open.
 pub(crate) fn weak_reactor() -> Option<WeakReactor> {
     current(|current| current.reactor.downgrade())
 }

@@ -173,8 +173,8 @@ pub use task::{spawn, spawn_blocking, spawn_local};
 
 /// TCP, UDP and Unix sockets, and name resolution.
 ///
-/// Methods take `&self`: one socket may be read, written and shared by any number of tasks. A socket belongs
-/// to the runtime in which it is made, and its waits fail when that shuts down.
+/// Methods take `&self`: one socket may be read, written and shared by any number of tasks. A socket belongs to the
+/// runtime in which it is made, and its waits fail when that shuts down.
 ///
 /// # Examples
 ///

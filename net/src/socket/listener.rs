@@ -24,11 +24,11 @@ macro_rules! listener_methods {
         ///
         /// # Errors
         ///
-        /// Returns the errors of accept(2). None of them ends the listener. If there
-        /// are too many open files or too little memory, the connection stays in the queue, and the next `accept` tries
-        /// again at once: pause before it, or close something. `mini::net::next_connection` does that for a server; a
-        /// loop of your own tests for `EMFILE` by [`raw_os_error`](io::Error::raw_os_error). Fails if it has to wait
-        /// and the runtime has shut down.
+        /// Returns the errors of accept(2). None of them ends the listener. If there are too many open files or too
+        /// little memory, the connection stays in the queue, and the next `accept` tries again at once: pause before
+        /// it, or close something. `mini::net::next_connection` does that for a server; a loop of your own tests for
+        /// `EMFILE` by [`raw_os_error`](io::Error::raw_os_error). Fails if it has to wait and the runtime has shut
+        /// down.
         ///
         /// # Panics
         ///

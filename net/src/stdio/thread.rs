@@ -34,7 +34,8 @@ use crate::unfilled::Unfilled;
 /// Bytes that are read at once, or wait to be written.
 const ROOM: usize = 64 << 10;
 
-/// The pause before the next try where another process has made the stream non-blocking for all.
+/// The pause before the next try if another process has made the stream non-blocking. The state is too rare to pay for
+/// a wait with poll(2). Real time: the thread belongs to no runtime, so no paused clock applies.
 const PAUSE: Duration = Duration::from_millis(10);
 
 pub(super) struct Reader {

@@ -138,8 +138,8 @@ impl OpenOptions {
     ///
     /// # Errors
     ///
-    /// Returns the errors of open(2): `ENXIO` if no process has it open for
-    /// reading; try again later. Returns `InvalidInput` if the file is not a FIFO.
+    /// Returns the errors of open(2): `ENXIO` if no process has it open for reading; try again later. Returns
+    /// `InvalidInput` if the file is not a FIFO.
     pub fn open_sender(&self, path: impl AsRef<Path>) -> io::Result<Sender> {
         let file = self.open(path.as_ref(), fs::OpenOptions::new().write(true).read(self.read_write))?;
         Ok(Sender(Source::new(file, Rule::Stream)))

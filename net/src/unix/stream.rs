@@ -6,9 +6,9 @@ macro_rules! unix_connection_methods {
         /// Connects to the listener at `path`.
         ///
         /// While the listener's queue of connections is full, this tries again: after 1 ms, then after delays that
-        /// double up to 100 ms. Connects that wait are not served in their order. The delays go
-        /// by the runtime's clock: one that is paused jumps over them.
-        /// Apple's systems and the BSDs refuse the connection instead, with `ConnectionRefused`.
+        /// double up to 100 ms. Connects that wait are not served in their order. The delays go by the runtime's clock:
+        /// one that is paused jumps over them. Apple's systems and the BSDs refuse the connection instead, with
+        /// `ConnectionRefused`.
         ///
         /// # Examples
         ///

@@ -127,8 +127,8 @@ fn pause(looks: u32) {
     match looks {
         0..SPINS => std::hint::spin_loop(),
         SPINS..YIELDS => std::thread::yield_now(),
-        // Sleeping lets a holder of lower priority run, whatever the scheduler's policy. A shorter sleep would take as
-        // long: the system's timers have a slack of 50 µs (prctl(2)).
+        // Real time: sleeping lets a holder of lower priority run, whatever the scheduler's policy. A shorter sleep
+        // would take as long: the system's timers have a slack of 50 µs (prctl(2)).
         _ => std::thread::sleep(Duration::from_micros(50)),
     }
 }

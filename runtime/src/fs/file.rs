@@ -50,9 +50,9 @@ use stream::Stream;
 ///
 /// The bytes that a dropped read has fetched go to the next read of this `File`, even if another program has changed
 /// them since; so does an end of the file, even if the file has grown since. For a seek or a write of this `File`, the
-/// position is before these bytes. If [`set_len`](File::set_len) has cut the file, they are read again. Bytes from a
-/// fifo, a terminal or another device can't be put back: they always go to the next read. If a clone has moved the
-/// position meanwhile, the seek or the write goes back by their number from there.
+/// position is before these bytes: their number is subtracted, even if a clone has moved the position in between. If
+/// [`set_len`](File::set_len) has cut the file, they are read again. Bytes from a fifo, a terminal or another device
+/// can't be put back: they always go to the next read.
 ///
 /// # Who else has it open
 ///

@@ -140,9 +140,9 @@ impl Child {
     ///
     /// # Errors
     ///
-    /// Returns the errors of waitpid(2): `ECHILD` if other code has
-    /// reaped the child, or if the program ignores SIGCHLD. Returns an error if the
-    /// runtime in which the child was started has shut down; [`try_wait`](Child::try_wait) still works.
+    /// Returns the errors of waitpid(2): `ECHILD` if other code has reaped the child, or if the program ignores
+    /// SIGCHLD. Returns an error if the runtime in which the child was started has shut down;
+    /// [`try_wait`](Child::try_wait) still works.
     ///
     /// # Panics
     ///

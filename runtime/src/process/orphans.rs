@@ -1,5 +1,5 @@
-//! Orphans: children whose `Child` was dropped before they had been reaped. Each is reaped when it ends,
-//! unless the system can start no thread for it.
+//! Orphans: children whose `Child` was dropped before they had been reaped. Each is reaped when it ends, unless the
+//! system can start no thread for it.
 //!
 //! Called by `child`. A thread of the orphan's own waits for its end, whichever thread has dropped it. The thread needs
 //! no runtime, so an orphan is reaped even while its runtime stands still, and after it.

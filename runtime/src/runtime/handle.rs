@@ -21,8 +21,8 @@ use crate::task::large::boxed;
 
 /// Refers to a runtime: to spawn onto it, to enter it, to block on it. Cheap to clone.
 ///
-/// A handle does not keep the runtime running. On one that was shut down, new tasks are cancelled at once;
-/// if the runtime was dropped by a future that it runs, they are when that future has ended.
+/// A handle does not keep the runtime running. On one that was shut down, new tasks are cancelled at once; if the
+/// runtime was dropped by a future that it runs, they are when that future has ended.
 ///
 /// # Examples
 ///

@@ -29,9 +29,8 @@ use crate::scheduler::shared::Shared;
 /// It starts no additional worker. While all workers are in `block_in_place`, no task runs. So `f` must not wait for
 /// tasks of this runtime unless the runtime has more workers than `block_in_place` calls can run at once. Tasks of
 /// [`spawn_local`](crate::spawn_local) on this worker, and futures joined with the calling one, wait until `f` returns.
-/// While `f` runs, a background thread wakes up every
-/// millisecond to serve this worker's sockets and timers, so an `f` that never returns costs a little all the time.
-/// [`spawn_blocking`](crate::spawn_blocking) has none of these limits.
+/// While `f` runs, a background thread wakes up every millisecond to serve this worker's sockets and timers, so an `f`
+/// that never returns costs a little all the time. [`spawn_blocking`](crate::spawn_blocking) has none of these limits.
 ///
 /// # Examples
 ///

@@ -174,8 +174,8 @@ impl RefCount {
         OnRelease::Free
     }
 
-    /// How many references there are beside those of the runtime and the handle, before DONE. A hint,
-    /// as the two counts are read one after the other; exact while the owner counts nothing.
+    /// How many references there are beside those of the runtime and the handle, before DONE. A hint, as the two counts
+    /// are read one after the other; exact while the owner counts nothing.
     pub(crate) fn others(&self, local: &LocalCount) -> i32 {
         // Acquire: pairs with the Release of those that have given theirs back.
         let now = self.0.load(Acquire);

@@ -1,7 +1,6 @@
 //! The scheduling state of a task: who may touch its future next, and who owes it a place in a queue.
 //!
-//! Called by the wakers, the abort handles, and the worker that runs the task.
-//! Nothing else reads these words.
+//! Called by the wakers, the abort handles, and the worker that runs the task. Nothing else reads these words.
 //!
 //! ```text
 //!        1 wake            2 start

@@ -317,8 +317,8 @@ impl fmt::Debug for Semaphore {
 }
 
 future!(
-    /// Future of [`Semaphore::acquire`] and [`Semaphore::acquire_many`]: resolves to
-    /// `Result<SemaphorePermit, AcquireError>`.
+    /// Future of [`Semaphore::acquire`] and [`Semaphore::acquire_many`]: resolves to `Result<SemaphorePermit,
+    /// AcquireError>`.
     AcquireRef['a] { inner: Acquire<&'a Semaphore> } -> Result<SemaphorePermit<'a>, AcquireError>,
     |mut this, cx| {
         let taken = ready!(this.inner.as_mut().poll(cx));

@@ -1,8 +1,8 @@
-//! A runtime of tokio beside mini's, entered by every thread that polls.
+//! A tokio runtime that runs beside mini, and that every polling thread has entered.
 
 use mini_tests::{LIMIT, on_each_flavour, within};
 
-/// A runtime of tokio with one thread.
+/// A tokio runtime with one thread.
 pub(crate) fn tokio() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap()
 }
