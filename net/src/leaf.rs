@@ -171,11 +171,6 @@ impl<T: AsFd> Source<T> {
 pub(crate) trait Place {
     /// Removes the waiter of a future that is dropped.
     fn forget(&self, key: &mut Key);
-
-    /// Returns `true` if a future with this key may wait here.
-    fn may_wait(&self, key: &Key) -> bool {
-        !key.is_empty()
-    }
 }
 
 impl<T: AsFd> Place for Source<T> {
@@ -220,7 +215,7 @@ impl<T: AsFd> Waiting<'_, Source<T>> {
 impl<P: Place> Drop for Waiting<'_, P> {
     fn drop(&mut self) {
         // Rare: a wait that has ended has no key.
-        if self.place.may_wait(&self.key) {
+        if !self.key.is_empty() {
             self.place.forget(&mut self.key);
             self.wait.forget_note();
         }

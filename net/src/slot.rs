@@ -1,7 +1,7 @@
 //! `Slot`: the readiness of one fd, and its waiters. No edge is lost, no waiter is forgotten.
 //!
-//! Called by `reactor` (`set`, from the driver; `reset` and `clear_out`, from its table), by `registration`
-//! (`abandon`), and by `source` and `stdio` (the rest, from tasks and from the threads of the standard streams).
+//! Called by `reactor` (`set`, from the driver; `reset` and `clear_out`, from its table) and by `source` (the
+//! rest, from tasks).
 //!
 //! # Why no wake-up is lost
 //!

@@ -27,7 +27,6 @@ use std::sync::LazyLock;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
-use crate::leaf::Place;
 use crate::ready::Interest;
 use crate::slot::Key;
 use crate::source::{Left, Source, Wait, poll_error};
@@ -45,7 +44,7 @@ mod tokio_io;
 
 pub use leaf::{FlushOutput, ReadStdin, WriteAllOutput, WriteOutput};
 use polled::Polled;
-use thread::{FINISH, Reader, Writer};
+use thread::{FINISH, Number, Reader, Writer, new_number};
 
 static INPUT: LazyLock<Reader> = LazyLock::new(|| Reader::new(|| duplicate(io::stdin().as_fd())));
 static OUTPUTS: [LazyLock<Writer>; 2] =
@@ -119,12 +118,12 @@ pub type Stderr = Output<2>;
 
 /// [`Stdout`] or [`Stderr`].
 ///
-/// Bytes go out in the order of the writes. For pipes, terminals and sockets there is no buffer: bytes that a write has
-/// taken are with the system, even if the process ends right away. A thread writes, up to 64 KiB behind, to a file, to
-/// a device that can't be waited for, and to a pipe or a terminal that this process can't open once more (one of
-/// another user, say; see [`Stdin`](Stdin#inputs-that-need-a-thread)). In these cases call [`flush`](Output::flush)
-/// before others are to see the output, or before the process ends. The end of `#[mini::main]` waits for one second at
-/// most; a process that ends otherwise, as by `std::process::exit`, does not wait.
+/// Bytes go out in the order of the writes of a handle. For pipes, terminals and sockets there is no buffer: bytes that
+/// a write has taken are with the system, even if the process ends right away. A thread writes, up to 64 KiB behind, to
+/// a file, to a device that can't be waited for, and to a pipe or a terminal that this process can't open once more
+/// (one of another user, say; see [`Stdin`](Stdin#inputs-that-need-a-thread)). In these cases call
+/// [`flush`](Output::flush) before others are to see the output, or before the process ends. The end of `#[mini::main]`
+/// waits for one second at most; a process that ends otherwise, as by `std::process::exit`, does not wait.
 ///
 /// `println!` and `std::io::stdout()` write to the same place. They buffer a line until it is complete, so whole lines
 /// there are in order with flushed writes here.
@@ -142,13 +141,15 @@ pub struct Output<const FD: i32>(Stream);
 /// One handle's access to a stream.
 enum Stream {
     Polled(Source<Polled>),
-    Thread,
+    /// A wait by the I/O traits has this number. A future has one of its own.
+    Thread(Number),
 }
 
 /// Returns a handle to the standard input of the process.
 ///
 /// Each handle is a file of its own (see proc_pid_fd(5)), so make one and keep it. It keeps the input that the process
-/// had when the handle was made. If no descriptor is left then, a thread reads for it.
+/// had when the handle was made. If no descriptor is left then, a thread reads for it, from the input that the process
+/// has at the time.
 ///
 /// # Examples
 ///
@@ -160,7 +161,8 @@ pub fn stdin() -> Stdin {
 /// Returns a handle to the standard output of the process.
 ///
 /// Each handle is a file of its own (see proc_pid_fd(5)), so make one and keep it. It keeps the output that the process
-/// had when the handle was made. If no descriptor is left then, a thread writes for it.
+/// had when the handle was made. If no descriptor is left then, a thread writes for it, to the output that the process
+/// has at the time.
 ///
 /// # Examples
 ///
@@ -200,25 +202,17 @@ use site;
 
 impl Stream {
     fn open(fd: BorrowedFd<'_>, interest: Interest) -> Stream {
-        Polled::open(fd, interest).map_or(Stream::Thread, Stream::Polled)
+        Polled::open(fd, interest).map_or_else(|| Stream::Thread(new_number()), Stream::Polled)
     }
 
     fn is_by_thread(&self) -> bool {
-        matches!(self, Stream::Thread)
+        matches!(self, Stream::Thread(_))
     }
 }
 
-/// A future that waits for a thread has no key.
-impl Place for Stream {
-    fn forget(&self, key: &mut Key) {
-        if let Stream::Polled(source) = self {
-            source.forget(key);
-        }
-    }
-
-    fn may_wait(&self, key: &Key) -> bool {
-        self.is_by_thread() || !key.is_empty()
-    }
+/// The number of a wait with this key, or else of one by the I/O traits.
+fn number_of(key: Option<&mut Key>, handle: Number) -> Number {
+    key.map_or(handle, |key| key.number(new_number))
 }
 
 impl Stdin {
@@ -264,9 +258,9 @@ impl Stdin {
             return poll_error(cx, self, e);
         }
         match &self.0 {
-            Stream::Thread => {
+            Stream::Thread(handle) => {
                 ready!(mini_context::check_budget(cx, self));
-                mini_context::spend_if_ready(INPUT.poll_read(cx, wait, &mut buf))
+                mini_context::spend_if_ready(INPUT.poll_read(cx, wait, number_of(key, *handle), &mut buf))
             }
             Stream::Polled(source) => source
                 .poll_io(cx, wait, Interest::READABLE, key, |source| Ok((source.io().read(&mut buf)?, Left::Perhaps))),
@@ -301,7 +295,8 @@ impl<const FD: i32> Output<FD> {
     /// # Errors
     ///
     /// Returns the errors of write(2): `BrokenPipe` if there is no reader. If a thread writes, returns the error of an
-    /// earlier write, or fails if the thread can't be started. Fails if no descriptor is left to open the stream.
+    /// earlier write, whose bytes are lost, or fails if the thread can't be started. One of its errors is that no
+    /// descriptor is left to open the stream.
     ///
     /// # Panics
     ///
@@ -373,9 +368,9 @@ impl<const FD: i32> Output<FD> {
             return polled;
         }
         match &self.0 {
-            Stream::Thread => {
+            Stream::Thread(handle) => {
                 ready!(mini_context::check_budget(cx, self));
-                mini_context::spend_if_ready(Self::writer().poll_write(cx, wait, buf))
+                mini_context::spend_if_ready(Self::writer().poll_write(cx, wait, number_of(key, *handle), buf))
             }
             Stream::Polled(source) => {
                 source.poll_io(cx, wait, Interest::WRITABLE, key, |source| Ok((source.io().write(buf)?, Left::Perhaps)))
@@ -383,12 +378,18 @@ impl<const FD: i32> Output<FD> {
         }
     }
 
-    fn poll_flush_of(&self, cx: &mut Context<'_>, wait: &Wait, until: &mut Option<u64>) -> Poll<io::Result<()>> {
+    fn poll_flush_of(
+        &self,
+        cx: &mut Context<'_>,
+        wait: &Wait,
+        key: Option<&mut Key>,
+        until: &mut Option<u64>,
+    ) -> Poll<io::Result<()>> {
         match &self.0 {
             Stream::Polled(_) => mini_context::poll_budget(cx, self).map(Ok), // the system has it
-            Stream::Thread => {
+            Stream::Thread(handle) => {
                 ready!(mini_context::check_budget(cx, self));
-                mini_context::spend_if_ready(Self::writer().poll_flush(cx, wait, until))
+                mini_context::spend_if_ready(Self::writer().poll_flush(cx, wait, number_of(key, *handle), until))
             }
         }
     }
@@ -396,6 +397,22 @@ impl<const FD: i32> Output<FD> {
 
 fn duplicate(fd: BorrowedFd<'_>) -> io::Result<File> {
     fd.try_clone_to_owned().map(File::from)
+}
+
+impl Drop for Stdin {
+    fn drop(&mut self) {
+        if let Stream::Thread(number) = self.0 {
+            INPUT.forget(number);
+        }
+    }
+}
+
+impl<const FD: i32> Drop for Output<FD> {
+    fn drop(&mut self) {
+        if let Stream::Thread(number) = self.0 {
+            Self::writer().forget(number);
+        }
+    }
 }
 
 impl fmt::Debug for Stdin {

@@ -28,6 +28,11 @@ impl Key {
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_none()
     }
+
+    /// For a place that has waiters of its own: the key's number, which begins as `new`.
+    pub(crate) fn number(&mut self, new: fn() -> NonZeroU64) -> NonZeroU64 {
+        self.0.get_or_insert_with(|| Ticket(new())).0
+    }
 }
 
 /// Names a keyed waiter: the first one by a number that is given out once, one of the crowd by its spot with the

@@ -5,7 +5,7 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use super::{Output, Stdin};
+use super::{INPUT, Output, Stdin, Stream, new_number};
 use crate::leaf::{Place, Waiting};
 use crate::slot::Key;
 use crate::source::Site;
@@ -41,21 +41,19 @@ pub struct FlushOutput<'a, const FD: i32> {
 
 impl Place for Stdin {
     fn forget(&self, key: &mut Key) {
-        self.0.forget(key);
-    }
-
-    fn may_wait(&self, key: &Key) -> bool {
-        self.0.may_wait(key)
+        match &self.0 {
+            Stream::Polled(source) => source.forget(key),
+            Stream::Thread(_) => INPUT.forget(key.number(new_number)),
+        }
     }
 }
 
 impl<const FD: i32> Place for Output<FD> {
     fn forget(&self, key: &mut Key) {
-        self.0.forget(key);
-    }
-
-    fn may_wait(&self, key: &Key) -> bool {
-        self.0.may_wait(key)
+        match &self.0 {
+            Stream::Polled(source) => source.forget(key),
+            Stream::Thread(_) => Self::writer().forget(key.number(new_number)),
+        }
     }
 }
 
@@ -127,8 +125,8 @@ impl<const FD: i32> Future for FlushOutput<'_, FD> {
     type Output = io::Result<()>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let FlushOutput { waiting: Waiting { place: stream, wait, .. }, until } = self.get_mut();
-        stream.poll_flush_of(cx, wait, until)
+        let FlushOutput { waiting: Waiting { place: stream, wait, key }, until } = self.get_mut();
+        stream.poll_flush_of(cx, wait, Some(key), until)
     }
 }
 

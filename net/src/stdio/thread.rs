@@ -6,23 +6,26 @@
 //! to no runtime, so no runtime waits for it, and it does not keep the process from ending. (Nor does a paused clock
 //! wait for it.)
 //!
-//! All state is behind one lock, and each step of the thread wakes every task that waits. In a child of fork(2), which
-//! has no such thread, the state begins anew: unwritten bytes are left to the parent.
+//! All state is behind one lock, and each step of the thread wakes every task that waits. A waker goes with its future
+//! or its handle: nobody may ever press a key, and a waker keeps a runtime open. In a child of fork(2), which has no
+//! such thread, the state begins anew: unwritten bytes are left to the parent.
 //!
 //! # Rejected
 //!
 //! - The blocking pool of the runtime: its shutdown would wait for somebody to press a key.
 //! - A thread that stays: it would need a request to end, or read what no task has asked for.
-//! - The waiters of sockets (`slot`), which take a place back when a future is dropped. Few tasks wait here, and one
-//!   that is woken too often looks again.
+//! - The waiters of sockets (`slot`), who look for readiness again without a lock. Here the bytes are behind the lock,
+//!   and so few tasks wait that a list will do.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::mem;
-use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::num::NonZeroU64;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::task::{Context, Poll, Waker};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use mini_context::contain;
 
@@ -54,13 +57,22 @@ pub(super) struct Writer {
 /// any has no code for it.
 pub(super) static FINISH: OnceLock<fn(Duration)> = OnceLock::new();
 
+/// Names a future or a handle, as long as the process lives and in its children.
+pub(super) type Number = NonZeroU64;
+
+/// A number that was not given out before.
+pub(super) fn new_number() -> Number {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    Number::MIN.saturating_add(LAST.fetch_add(1, Relaxed))
+}
+
 /// The state of a stream in this process.
 struct State<S> {
     process: Process,
     stream: S,
     is_thread_at_work: bool,
-    /// The tasks that wait, each once.
-    waiting: Vec<Waker>,
+    /// The wakers of the futures and handles that wait, by their numbers.
+    waiting: Vec<(Number, Waker)>,
 }
 
 #[derive(Default)]
@@ -99,13 +111,10 @@ impl<S> State<S> {
         Ok(())
     }
 
-    /// Has a task woken at the next step of the thread. The caller has cloned its waker before it took the lock, and
-    /// drops what is left of it afterwards.
-    fn wait(&mut self, waker: &mut Option<Waker>, wait: &Wait) {
-        if !self.waiting.iter().any(|other| waker.as_ref().is_some_and(|waker| other.will_wake(waker))) {
-            self.waiting.extend(waker.take());
-        }
-        wait.leave_note(-1);
+    /// Takes out the waker of `number`.
+    fn forget(&mut self, number: Number) -> Option<Waker> {
+        let at = self.waiting.iter().position(|(other, _)| *other == number)?;
+        Some(self.waiting.remove(at).1)
     }
 }
 
@@ -120,9 +129,10 @@ impl Reader {
         &'static self,
         cx: &mut Context<'_>,
         wait: &Wait,
+        number: Number,
         buf: &mut impl Unfilled,
     ) -> Poll<io::Result<usize>> {
-        let mut waker = Some(cx.waker().clone());
+        let waker = cx.waker().clone();
         let mut state = lock(&self.state);
         let input = &mut state.stream;
         if input.given < input.bytes.len() {
@@ -135,8 +145,12 @@ impl Reader {
             return Poll::Ready(last);
         }
         state.serve(|| self.fill())?;
-        state.wait(&mut waker, wait);
-        Poll::Pending
+        pending(state, number, waker, wait)
+    }
+
+    /// The future or the handle of this number is dropped.
+    pub(super) fn forget(&self, number: Number) {
+        forget(&self.state, number);
     }
 
     /// The body of the thread.
@@ -161,17 +175,22 @@ impl Writer {
     }
 
     /// Takes what there is room for, and lets a thread write it.
-    pub(super) fn poll_write(&'static self, cx: &mut Context<'_>, wait: &Wait, buf: &[u8]) -> Poll<io::Result<usize>> {
+    pub(super) fn poll_write(
+        &'static self,
+        cx: &mut Context<'_>,
+        wait: &Wait,
+        number: Number,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
         FINISH.get_or_init(|| super::finish_all);
-        let mut waker = Some(cx.waker().clone());
+        let waker = cx.waker().clone();
         let mut state = lock(&self.state);
         if let Some(error) = state.stream.error.take() {
             return Poll::Ready(Err(error));
         }
         let taken = buf.len().min(ROOM - state.stream.bytes.len());
         if taken == 0 {
-            state.wait(&mut waker, wait);
-            return Poll::Pending;
+            return pending(state, number, waker, wait);
         }
         state.serve(|| self.drain())?;
         state.stream.bytes.extend_from_slice(&buf[..taken]);
@@ -184,23 +203,34 @@ impl Writer {
         &self,
         cx: &mut Context<'_>,
         wait: &Wait,
+        number: Number,
         until: &mut Option<u64>,
     ) -> Poll<io::Result<()>> {
-        let mut waker = Some(cx.waker().clone());
+        let waker = cx.waker().clone();
         let mut state = lock(&self.state);
         let until = *until.get_or_insert(state.stream.taken);
         match state.stream.error.take() {
             Some(error) => Poll::Ready(Err(error)),
-            None if state.is_thread_at_work && state.stream.out < until => {
-                state.wait(&mut waker, wait);
-                Poll::Pending
-            }
+            None if state.is_thread_at_work && state.stream.out < until => pending(state, number, waker, wait),
             None => Poll::Ready(Ok(())),
         }
     }
 
-    /// Waits until what has been taken until now is out, for at most so long.
+    /// The future or the handle of this number is dropped.
+    pub(super) fn forget(&self, number: Number) {
+        forget(&self.state, number);
+    }
+
+    /// Waits until what has been taken until now is out, for at most so long. In a child of fork(2), a thread of the
+    /// parent may have the lock for ever.
     pub(super) fn finish(&self, limit: Duration) {
+        let begin = Instant::now();
+        while matches!(self.state.try_lock(), Err(TryLockError::WouldBlock)) {
+            if begin.elapsed() >= limit {
+                return;
+            }
+            thread::yield_now();
+        }
         let state = lock(&self.state);
         let until = state.stream.taken;
         let is_behind = |state: &mut State<Output>| state.is_thread_at_work && state.stream.out < until;
@@ -232,11 +262,29 @@ impl Writer {
     }
 }
 
+/// Leaves a waker, which the next step of the thread wakes, in place of the one that `number` has left before. It was
+/// cloned before the lock was taken, as that is user code. So is the drop of the other.
+fn pending<S, T>(mut state: MutexGuard<'_, State<S>>, number: Number, waker: Waker, wait: &Wait) -> Poll<T> {
+    let former = state.forget(number);
+    state.waiting.push((number, waker));
+    drop(state);
+    drop(former);
+    wait.leave_note(-1);
+    Poll::Pending
+}
+
+fn forget<S: Default>(state: &Mutex<State<S>>, number: Number) {
+    let mut state = lock(state);
+    let waker = state.forget(number);
+    drop(state);
+    drop(waker);
+}
+
 /// Wakes all tasks that wait, without the lock.
 fn wake<S>(mut state: MutexGuard<'_, State<S>>) {
     let waiting = mem::take(&mut state.waiting);
     drop(state);
-    for waker in waiting {
+    for (_, waker) in waiting {
         // The waker's panic has been printed. It must not end the thread, which has bytes of other tasks.
         contain(|| waker.wake());
     }
@@ -284,4 +332,50 @@ fn lock<S: Default>(state: &Mutex<State<S>>) -> MutexGuard<'_, State<S>> {
         mem::forget(mem::take(&mut *state));
     }
     state
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use std::sync::Arc;
+
+    use mini_context::IoKind;
+
+    use super::*;
+    use crate::source::Site;
+
+    /// A pipe to read from, into which nobody writes.
+    fn silent() -> io::Result<File> {
+        static PIPE: OnceLock<(io::PipeReader, io::PipeWriter)> = OnceLock::new();
+        let (reader, _) = PIPE.get_or_init(|| io::pipe().unwrap());
+        reader.try_clone().map(|reader| File::from(std::os::fd::OwnedFd::from(reader)))
+    }
+
+    #[test]
+    fn a_waker_goes_with_its_future_or_handle() {
+        struct Count;
+        impl std::task::Wake for Count {
+            fn wake(self: Arc<Self>) {}
+        }
+        const SITE: &Site = &Site { owner: "Stdin", method: "read", kind: IoKind::Read };
+        static READER: OnceLock<Reader> = OnceLock::new();
+        let reader = READER.get_or_init(|| Reader::new(silent));
+        let [first, second] = [(); 2].map(|()| Arc::new(Count));
+        let wait = |number, task: &Arc<Count>| {
+            let waker = Waker::from(task.clone());
+            let mut cx = Context::from_waker(&waker);
+            let mut buf: &mut [u8] = &mut [0; 8];
+            assert!(reader.poll_read(&mut cx, &Wait::here(SITE), number, &mut buf).is_pending());
+        };
+        let [one, two] = [(); 2].map(|()| new_number());
+        wait(one, &first);
+        wait(one, &first);
+        wait(two, &first);
+        assert_eq!(Arc::strong_count(&first), 3);
+        wait(one, &second);
+        assert_eq!([&first, &second].map(Arc::strong_count), [2, 2], "the last waker of a number counts");
+        reader.forget(one);
+        reader.forget(two);
+        reader.forget(two);
+        assert_eq!([&first, &second].map(Arc::strong_count), [1, 1]);
+    }
 }

@@ -27,7 +27,7 @@ impl<const FD: i32> AsyncWrite for Output<FD> {
     /// its first poll.
     #[track_caller]
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.poll_flush_of(cx, &Wait::here(site!(Output::<FD>::NAME, poll_flush, Write)), &mut None)
+        self.poll_flush_of(cx, &Wait::here(site!(Output::<FD>::NAME, poll_flush, Write)), None, &mut None)
     }
 
     /// Flushes. The stream stays open, as it is the process's.
