@@ -18,7 +18,7 @@ use crate::primitives::lock;
 use crate::scheduler::core::Core;
 use crate::scheduler::shared::Shared;
 use crate::scheduler::{ExternalThread, context};
-use crate::task::{Beside, Besides, LastWait, Sight, Source, Standing, beside};
+use crate::task::{Beside, Besides, LastWait, Sight, Source, Standing, Task, beside};
 
 /// The state at the previous dump: the tasks, with the time since which they are unchanged; the progress of each core;
 /// and the jobs that ran.
@@ -148,11 +148,7 @@ pub(super) fn main_wait(sight: &Sight) -> Option<LastWait> {
 impl Main {
     /// The future of the `block_on` whose thread holds `core`, if it waits or asks to run again.
     pub(super) fn of(core: &Core) -> Option<Self> {
-        let (sight, holder) = core.with_main(|task| {
-            let mut sight = task.sight();
-            let holder = task.holder(&mut sight);
-            (sight, holder)
-        })?;
+        let (sight, holder) = core.with_main(Task::sight_with_holder)?;
         let beside = if sight.besides == Besides::Noted { beside(sight.id.get()) } else { Beside::default() };
         let has_beside = sight.besides != Besides::Nothing;
         Some(Self { id: sight.id.get(), wait: main_wait(&sight)?, holder, beside, has_beside })

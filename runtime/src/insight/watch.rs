@@ -22,7 +22,7 @@ use super::warning::Explained;
 use super::{Warning, WarningKind};
 use crate::scheduler::core::Core;
 use crate::scheduler::shared::Shared;
-use crate::task::{self, LastWait, Source};
+use crate::task::{self, LastWait, Source, Task};
 use crate::threads;
 use runs::LastRun;
 use walk::Walk;
@@ -186,19 +186,18 @@ impl Voice<'_> {
 
     /// The task or main task of that id. Goes through all tasks.
     fn find(&self, id: u64) -> Subject {
-        let main = |core: &Core| super::Main::of(core).filter(|main| main.id == id);
-        match self.shared.source(id) {
-            Some(source) => Subject::from(&source),
-            None if mini_context::is_main(id) => {
-                let wait = self.shared.all_cores().find_map(main).map(|main| main.wait);
-                let subject = Subject::of_main(wait);
-                match self.shared.config.is_simulated() {
-                    true => Subject { name: "the main task".to_owned(), ..subject },
-                    false => subject,
-                }
-            }
-            None => Subject { task: None, location: None, name: "a task".to_owned() },
+        if mini_context::is_main(id) {
+            // Its last wait, which is over while it is polled.
+            let main = |core: &Core| core.with_main(Task::sight).filter(|main| main.id.get() == id);
+            let main = self.shared.all_cores().find_map(main);
+            let subject = Subject::of_main(main.and_then(|main| main.wait.get()));
+            return match self.shared.config.is_simulated() {
+                true => Subject { name: "the main task".to_owned(), ..subject },
+                false => subject,
+            };
         }
+        let unknown = || Subject { task: None, location: None, name: "a task".to_owned() };
+        self.shared.source(id).map_or_else(unknown, |source| Subject::from(&source))
     }
 }
 

@@ -196,6 +196,13 @@ impl Task {
         holder
     }
 
+    /// The task as it is now, and the holder of what it waits for.
+    pub(crate) fn sight_with_holder(&self) -> (Sight, Option<Holder>) {
+        let mut sight = self.sight();
+        let holder = self.holder(&mut sight);
+        (sight, holder)
+    }
+
     /// `sight`, if the task has not gone on since; else a task that does.
     #[inline]
     fn check(&self, sight: Sight) -> Sight {

@@ -87,6 +87,19 @@ fn a_longer_poll_of_a_task_of_the_same_line_is_told_too() {
 }
 
 #[test]
+fn polls_of_a_block_on_are_told_by_the_wait_before() {
+    let (runtime, warnings) = warned(&mut Builder::new_current_thread());
+    let [first, second] = runtime.block_on(async {
+        mini::task::yield_now().await;
+        mini::time::sleep(Duration::from_millis(1)).await;
+        let first = wait(&warnings, WarningKind::LongPoll);
+        mini::time::sleep(Duration::from_millis(1)).await;
+        [first, wait(&warnings, WarningKind::LongPoll)]
+    });
+    assert!(is_at(first.location(), line!() - 5) && is_at(second.location(), line!() - 3), "{first}\n{second}");
+}
+
+#[test]
 fn a_poll_of_a_simulation_that_does_not_return_is_told_with_its_seed() {
     let told = Sim::new(7).run(async {
         let waits = mini::task::Builder::new().name("waits").spawn(async {
@@ -181,6 +194,30 @@ fn tasks_that_wait_for_each_others_locks_are_a_deadlock() {
         assert!(text.contains(&format!("task {} spawned at ", task.id())), "{text}");
     }
     assert_eq!(text.matches(&format!(" waits for Lock at {}:{}:", file!(), line)).count(), 2, "{text}");
+}
+
+#[test]
+fn a_block_on_may_be_in_a_deadlock() {
+    let (runtime, warnings) = warned(Builder::new_multi_thread().worker_threads(2));
+    let [mine, theirs] = [(); 2].map(|()| Arc::new(Mutex::new(())));
+    let both = Arc::new(Barrier::new(2));
+    // Never ends.
+    std::thread::spawn(move || {
+        runtime.block_on(async {
+            let _mine = mine.lock().await;
+            let (mine, theirs_too, meet) = (mine.clone(), theirs.clone(), both.clone());
+            mini::spawn(async move {
+                let _theirs = theirs_too.lock().await;
+                meet.wait().await;
+                drop(mine.lock().await);
+            });
+            both.wait().await;
+            drop(theirs.lock().await);
+        });
+    });
+    let text = wait(&warnings, WarningKind::Deadlock).to_string();
+    assert!(text.contains("the future of block_on"), "{text}");
+    assert_eq!(text.matches(" waits for Lock at ").count(), 2, "{text}");
 }
 
 /// Of a line that was told nothing is looked up again: the watcher comes to what is new.

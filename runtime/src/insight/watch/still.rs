@@ -50,7 +50,7 @@ pub(super) struct Still {
 impl Mains {
     pub(super) fn of(shared: &Shared) -> Self {
         let main = |core: &Core| {
-            let sight = core.with_main(Task::sight)?;
+            let (sight, _) = core.with_main(Task::sight_with_holder)?;
             Some(Main {
                 id: sight.id.get(),
                 polls: sight.polls,
