@@ -58,7 +58,7 @@
 //!
 //! A `multi_thread` runtime (the default) has several workers that share tasks. It is for servers. A `current_thread`
 //! runtime has one worker, the thread in `block_on`. Its tasks are woken, queued and polled without an atomic
-//! instruction. It is for command line tools, for tests, and for use
+//! read-modify-write. It is for command line tools, for tests, and for use
 //! [inside other event loops](runtime::Runtime::turn). A [`PerCore`](runtime::PerCore) has one `current_thread` runtime
 //! per processor; these share nothing. It is for servers whose connections are independent of each other.
 //!

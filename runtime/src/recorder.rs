@@ -238,7 +238,6 @@ impl ObserveCore for Probe {
     }
 
     fn parks(&self) {
-        self.end(Then::Ended); // a poll of a `block_on` that has panicked
         self.becomes(Doing::Waits, self.clock.now());
     }
 

@@ -19,10 +19,10 @@
 //! - [`spawn_blocking`](crate::spawn_blocking): the job runs on the same thread, after up to a millisecond of virtual
 //!   time.
 //! - The network: [`Current::host`] adds hosts, which have addresses, names, ports and tasks of their own, and can
-//!   crash, restart and pause; links between them have a latency, lose packets, and can be cut in one direction or
-//!   both. The TCP and UDP types of [`mini::net`](crate::net), and everything built on them, are the ones of
-//!   production. Connections behave as on Linux: lost packets are retransmitted, buffers fill, a closed port refuses, a
-//!   host that is off does not answer. By default the network is [rough](Current::rough).
+//!   crash, restart and pause; links between them have a latency, lose packets if asked to, and can be cut in one
+//!   direction or both. The TCP and UDP types of [`mini::net`](crate::net), and everything built on them, are the ones
+//!   of production. Connections behave as on Linux: lost packets are retransmitted, buffers fill, a closed port
+//!   refuses, a host that is off does not answer. By default the network is [rough](Current::rough).
 //! - Signals: [`Current::signal`] sends one to the listeners of a host.
 //! - Files, all of [`mini::fs`](crate::fs): a file system in memory, which begins empty. [`Disk`] is the disk of a
 //!   host. It has a capacity, operations on it fail at a configurable rate, and a crash of the host loses data that

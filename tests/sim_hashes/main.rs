@@ -1,7 +1,7 @@
 //! Writes what 50 seeds do to one program: for each the number of its steps and their hash.
 //!
-//! A seed says all: `tests/sim_hashes.rs` compares two processes, `tests/sim_hashes.sh` a debug build and a release
-//! build.
+//! A seed says all: `tests/tests/simulation/sim_hashes.rs` compares two processes, `tests/sim_hashes.sh` a debug build
+//! and a release build.
 
 use std::collections::HashMap;
 use std::io;

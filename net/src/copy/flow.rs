@@ -217,6 +217,9 @@ impl Flow {
             Err(e) if is_refusal(&e) => {
                 self.may_splice = false;
                 let read = pipe.read(self.buffer.room())?;
+                if pipe.is_empty() {
+                    self.pipe = None;
+                }
                 self.buffer.filled(read);
                 Poll::Ready(Ok(0))
             }

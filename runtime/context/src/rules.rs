@@ -1,8 +1,8 @@
 //! The numbers that decide which task runs, which worker is woken, and when a worker looks around: each a time, a share
 //! or a size, with its reason. All numbers of that kind are here.
 //!
-//! Twelve are chosen, in the first three sections. All others follow from them, but for two that are a matter of memory
-//! and of accuracy: the length of a local queue, and the width of the wheel's slots.
+//! Twelve are chosen, in the first three sections. All others follow from them, but for three: the length of a local
+//! queue is a matter of memory, the width of the wheel's slots one of accuracy, and `IN_A_ROW` one of other crates.
 //!
 //! Read by the scheduler (`runtime/src/scheduler`), by the wheel (the wait for a crowd of timers), by the reactor (the
 //! events of one turn), and by the budget. Not here: accuracy, memory, and what a builder sets.

@@ -108,10 +108,7 @@ impl Args {
             "time_limit" => self.time_limit = Some(argument.time()?),
             "step_limit" => self.step_limit = Some(argument.expression()),
             "crate" => self.path = Some(argument.path()),
-            other => {
-                let message = format!("unknown argument `{other}`; the arguments are {}", entry.known());
-                return Err(Error::at(argument.name.span(), message));
-            }
+            _ => return Err(unknown(argument.name, entry)),
         }
         Ok(())
     }
@@ -125,6 +122,10 @@ impl Entry {
             Entry::Test => KNOWN_OF_TEST,
         }
     }
+}
+
+fn unknown(name: &Ident, entry: Entry) -> Error {
+    Error::at(name.span(), format!("unknown argument `{name}`; the arguments are {}", entry.known()))
 }
 
 /// One `name = value`.
@@ -146,6 +147,7 @@ impl<'a> Argument<'a> {
             [] if key == "sim" => Ok(Argument { name, key, value: &[] }),
             _ if key == "sim" => Err(Error::over(piece, "`sim` takes no value")),
             [equals, value @ ..] if is_punct(equals, '=') && !value.is_empty() => Ok(Argument { name, key, value }),
+            _ if !entry.known().contains(&format!("`{name}`")) => Err(unknown(name, entry)),
             _ => Err(Error::over(piece, format!("`{name}` needs a value: `{name} = ...`"))),
         }
     }

@@ -1,5 +1,5 @@
 //! The function an attribute leaves behind: promises that rustc checks the user's body as the `async fn` it was written
-//! as, and that after a mistake rustc reports only this one and none that follows from it.
+//! as.
 //!
 //! Called by the two entry points in `lib.rs`. The user's function goes, unchanged but for its attributes and
 //! visibility, into a sync function of the same name:

@@ -7,7 +7,7 @@
 //! result together. All of them return an `error` for a mistake.
 //!
 //! Rejected:
-//! - `syn` and `quote`: they would be most of a small program's build time, for one signature and four arguments.
+//! - `syn` and `quote`: they would be most of a small program's build time, for one signature and a dozen arguments.
 //! - Arguments on the function (`async fn main(args: Vec<String>)`): the type could not say what is passed.
 
 mod args;

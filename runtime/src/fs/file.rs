@@ -185,8 +185,6 @@ impl File {
 
     /// Takes over a file of the standard library, with its position.
     ///
-    /// Its errors name the descriptor, as it doesn't know the path.
-    ///
     /// # Examples
     ///
     /// ```

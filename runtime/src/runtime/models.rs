@@ -1,10 +1,10 @@
 //! Whole runtimes under shuttle: real pools, workers, queues, bells and tasks, in thousands of random orders.
 //!
-//! The differences from a real runtime: a wait with a limit is over once other threads have run (`sync/untimed.rs`),
-//! the poller asks the kernel again and again instead of sleeping there (`driver.rs`), and the monitor has no thread. A
-//! schedule in which no thread can continue fails, and so does one that never ends. Each model runs under a random
-//! scheduler and under one that preempts at few, well-chosen points (Burckhardt and others, "A Randomized Scheduler
-//! with Probabilistic Guarantees of Finding Bugs", ASPLOS 2010).
+//! The differences from a real runtime: a wait with a limit is over once other threads have run
+//! (`primitives/untimed.rs`), the poller asks the kernel again and again instead of sleeping there (`driver.rs`), and
+//! the monitor has no thread. A schedule in which no thread can continue fails, and so does one that never ends. Each
+//! model runs under a random scheduler and under one that preempts at few, well-chosen points (Burckhardt and others,
+//! "A Randomized Scheduler with Probabilistic Guarantees of Finding Bugs", ASPLOS 2010).
 //!
 //! shuttle takes all orderings for SeqCst: what a weaker one permits is the business of the loom models beside each
 //! part.
@@ -233,7 +233,7 @@ fn what_the_drop_of_an_output_spawns_is_waited_for() {
 /// Tasks that run on and on: from their second run on they are of the class *again*, in local queues that overflow into
 /// the injector of that class, beside woken tasks.
 ///
-/// Planted: a worker that never looks into that injector (`Worker::find_work`).
+/// Planted: a worker that never looks into that injector (`Worker::choose`).
 #[test]
 fn what_runs_again_and_again_comes_to_its_end() {
     explore(|| {

@@ -23,7 +23,7 @@ pub(crate) trait Observe: Send + Sync {
 
     fn job_ends(&self, id: u64);
 
-    /// The runtime has shut down.
+    /// The runtime has ended, or a `block_on` has panicked: what was seen may be written. Called more than once.
     fn ended(&self, shared: &Shared);
 
     /// For the module that has set it.

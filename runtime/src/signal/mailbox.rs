@@ -1,7 +1,7 @@
 //! `Mailbox`: where a signal's handler leaves word for one listener.
 //!
 //! Called by `unix::Signal`; `quits` uses the handler's side. The handler writes one byte into a socket, which makes
-//! the other end readable. The listener takes all bytes that are there: they are one signal to it.
+//! the other end readable. The listener takes the bytes that are there, up to 512: they are one signal to it.
 //!
 //! A child of fork(2) has the same socket. So only the process that made the mailbox writes to the socket or reads from
 //! it.
@@ -70,9 +70,8 @@ impl Mailbox {
         );
     }
 
-    /// Takes all signals so far; `WouldBlock` if there were none.
+    /// Takes what was left so far, in a storm a part of it; `WouldBlock` if that was nothing.
     pub(super) fn take(&self) -> io::Result<()> {
-        self.check_process();
         loop {
             match (&self.reader).read(&mut [0; 512]) {
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}

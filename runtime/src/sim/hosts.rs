@@ -16,8 +16,7 @@ use mini_context::sim;
 
 use super::by_task::ByTask;
 use crate::scheduler::core::Core;
-use crate::task::Queued;
-use crate::task::{AbortHandle, Class, Task};
+use crate::task::{AbortHandle, Class, Queued, Task};
 
 thread_local! {
     static HOSTS: RefCell<Hosts> = RefCell::default();

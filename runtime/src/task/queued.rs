@@ -153,7 +153,7 @@ impl Queued {
         // Test: tests/tests/tasks/tasks.rs `every_future_and_output_is_dropped_once`.
         let header = unsafe { self.0.as_ref() };
         // Borrowed from the runtime's reference: polling counts nothing.
-        // SAFETY: `waker_vtable` fits a pointer to a header, which lives as long as the poll.
+        // SAFETY: the vtable of `raw_waker` fits a pointer to a header, which lives as long as the poll.
         // Test: tests/tests/tasks/tasks.rs `foreign_threads_wake_and_drop_wakers`.
         let waker = ManuallyDrop::new(unsafe { Waker::from_raw(raw_waker(self.0)) });
         let running = Running::new(self);

@@ -83,7 +83,7 @@ pub(crate) async fn children(world: Arc<World>, mut dice: Dice) {
             0 => echo(&dice.message()).await,
             1 => status(Command::new("sh").args(["-c", "exit 3"]), 3).await,
             2 => killed().await,
-            // Reaped by the runtime.
+            // Reaped by a thread of its own.
             _ => Command::new("true").spawn().map(drop),
         };
         if world.check("child", done).is_none() {

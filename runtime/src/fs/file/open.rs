@@ -9,7 +9,7 @@ use std::fs::{File as StdFile, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use crate::fs::calls::{self, File, now};
@@ -29,6 +29,8 @@ pub(super) struct Open {
 struct Shared {
     /// How often the length was set.
     cuts: AtomicUsize,
+    /// See [`Open::is_seekable`].
+    is_seekable: OnceLock<bool>,
     /// Held while a thread uses the position, as the kernel makes every other use of it wait, or sets the length.
     turn: Mutex<()>,
     /// Tasks that wait until theirs is the only reference, or nothing is written.
@@ -81,7 +83,16 @@ impl Open {
     /// Locks the position, in a thread that may block. A fifo or a terminal has no lock: its read may be waiting for
     /// the answer to a write.
     pub(super) fn turn(&self) -> Option<MutexGuard<'_, ()>> {
-        calls::is_seekable(&self.std).unwrap_or(false).then(|| lock(&self.shared.turn))
+        (self.is_seekable() == Some(true)).then(|| lock(&self.shared.turn))
+    }
+
+    /// Whether reads and writes have a position; `None` if the system fails to say. It is asked once.
+    pub(super) fn is_seekable(&self) -> Option<bool> {
+        let known = &self.shared.is_seekable;
+        if known.get().is_none() {
+            _ = known.set(calls::is_seekable(&self.std).ok()?);
+        }
+        known.get().copied()
     }
 
     /// Locks the position, if that takes no wait.

@@ -37,7 +37,6 @@
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, IoSlice, Read as _, Seek as _, SeekFrom, Write as _};
-use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -46,7 +45,7 @@ use super::call::Caller;
 use super::open::{Lease, Open};
 use mini_net::Unfilled;
 
-use crate::fs::calls::{File, is_seekable, now};
+use crate::fs::calls::{self, now};
 use crate::fs::job::Job;
 use crate::fs::operation::{need_runtime, no_answer, pool};
 use crate::fs::sys::CHUNK;
@@ -87,9 +86,9 @@ struct Written {
     is_back: bool,
 }
 
-/// An error that must not vanish, and the path of the file.
+/// An error that must not vanish, and the name of the file.
 #[derive(Default)]
-struct Unseen(Option<Box<(io::Error, PathBuf)>>);
+struct Unseen(Option<Box<(io::Error, String)>>);
 
 impl Stream {
     /// Whether nothing is under way, and nothing kept.
@@ -151,7 +150,7 @@ impl Stream {
     /// Lets a read of a file without a position go on beside what comes next.
     fn set_read_aside(&mut self, open: &Open) {
         match std::mem::take(&mut self.doing) {
-            Doing::Reading(job) if matches!(is_seekable(open.std()), Ok(false)) => self.aside = Some(job),
+            Doing::Reading(job) if open.is_seekable() == Some(false) => self.aside = Some(job),
             doing => self.doing = doing,
         }
     }
@@ -320,7 +319,7 @@ impl Stream {
 
     /// After a seek: the position is before the kept bytes, or elsewhere, if the file has one.
     fn forget_kept(&mut self, open: &Open) {
-        if !self.kept.is_empty() && is_seekable(open.std()).unwrap_or(false) {
+        if !self.kept.is_empty() && open.is_seekable() == Some(true) {
             self.kept = VecDeque::new();
         }
     }
@@ -343,7 +342,7 @@ fn read_now(open: &Open, buf: &mut impl Unfilled) -> Option<usize> {
 fn fetch(open: &Open, length: usize, unread: usize) -> io::Result<Vec<u8>> {
     let (mut bytes, mut file) = (vec![0; length], open.std());
     let _turn = open.turn();
-    go_back(file, unread);
+    go_back(open, unread);
     loop {
         match file.read(&mut bytes) {
             Err(e) if e.kind() == ErrorKind::Interrupted => {}
@@ -357,8 +356,9 @@ fn fetch(open: &Open, length: usize, unread: usize) -> io::Result<Vec<u8>> {
 
 /// Moves the position back over `unread` bytes; returns whether that was possible. A fifo has no position, nor have
 /// devices whose lseek(2) succeeds and moves nothing; and a clone may have moved it to the beginning.
-fn go_back(mut file: &File, unread: usize) -> bool {
-    unread == 0 || is_seekable(file).unwrap_or(false) && file.seek(before(unread, SeekFrom::Current(0))).is_ok()
+fn go_back(open: &Open, unread: usize) -> bool {
+    let back = before(unread, SeekFrom::Current(0));
+    unread == 0 || open.is_seekable() == Some(true) && open.std().seek(back).is_ok()
 }
 
 /// Returns the kernel's target for `to`, where the position counts as before `unread` bytes.
@@ -374,7 +374,7 @@ fn store(lease: &Lease, bytes: Vec<u8>, unread: usize) -> Written {
     let (open, mut file) = (lease.open(), lease.std());
     let _turn = open.turn();
     let (mut count, mut unseen, cuts) = (0, Unseen(None), open.cuts());
-    let is_back = go_back(file, unread);
+    let is_back = go_back(open, unread);
     while count < bytes.len() && unseen.0.is_none() {
         match file.write(&bytes[count..]) {
             Ok(0) => unseen = Unseen::new(open, ErrorKind::WriteZero.into()),
@@ -411,24 +411,28 @@ fn begins_with(bufs: &[IoSlice<'_>], mut bytes: &[u8]) -> bool {
 
 impl Unseen {
     fn new(open: &Open, error: io::Error) -> Unseen {
-        Unseen(Some(Box::new((error, open.path().to_owned()))))
+        let name = match open.path() {
+            path if path.as_os_str().is_empty() => format!("descriptor {}", calls::number(open.std())),
+            path => format!("`{}`", path.display()),
+        };
+        Unseen(Some(Box::new((error, name))))
     }
 }
 
 impl Drop for Unseen {
     fn drop(&mut self) {
-        if let Some((error, path)) = self.0.as_deref() {
-            say!(
-                "failed to write `{}`: {error}; call `flush` before the file is dropped to get such an error",
-                path.display()
-            );
+        if let Some((error, name)) = self.0.as_deref() {
+            say!("failed to write {name}: {error}; call `flush` before the file is dropped to get such an error");
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
+    use crate::fs::calls::File;
 
     #[test]
     fn a_worker_does_not_wait_for_a_job_that_uses_the_position() {
@@ -447,10 +451,11 @@ mod tests {
 
     #[test]
     fn a_position_before_the_beginning_is_not_gone_to() {
-        let mut file = &File::open("Cargo.toml").unwrap();
+        let open = Open::new(File::open("Cargo.toml").unwrap(), PathBuf::new(), false);
+        let mut file = open.std();
         file.seek(SeekFrom::Start(3)).unwrap();
-        assert!(!go_back(file, 4), "a clone has moved it");
-        assert!(go_back(file, 2));
+        assert!(!go_back(&open, 4), "a clone has moved it");
+        assert!(go_back(&open, 2));
         assert_eq!(file.stream_position().unwrap(), 1);
         assert_eq!(before(1, SeekFrom::Current(i64::MIN)), SeekFrom::Current(i64::MIN));
     }

@@ -114,7 +114,7 @@ pub(in crate::fs) fn metadata_of(file: &File) -> Option<io::Result<Metadata>> {
 static ENDS_ARE_TRUE: AtomicBool = AtomicBool::new(false);
 
 pub(in crate::fs) fn read(file: &File, buf: &mut impl Unfilled) -> Option<usize> {
-    // SAFETY: the kernel alone writes there. Test: tests/tests/files/fs.rs `a_read_takes_what_is_asked_for`.
+    // SAFETY: the kernel alone writes there. Test: tests/tests/files/fs_file.rs `a_read_takes_what_is_asked_for`.
     let room = unsafe { buf.room() };
     let (start, length) = (room.as_mut_ptr().cast::<u8>(), room.len().min(CHUNK));
     // SAFETY: `room` is `length` bytes or longer, and borrowed exclusively. Test: as above.

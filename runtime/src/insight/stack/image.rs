@@ -24,6 +24,7 @@ const MOST: usize = 1 << 28;
 pub(super) struct Image {
     /// What an address in memory is more than that in the file.
     bias: usize,
+    /// It is read when a stack is told: a library that was replaced since then gives wrong names.
     pub(super) file: PathBuf,
     /// What is loaded of it, and whether that is code.
     loaded: Vec<(Range<usize>, bool)>,
@@ -56,6 +57,9 @@ extern "C" fn add(info: *mut dl_phdr_info, _: usize, images: *mut c_void) -> c_i
     let info = unsafe { &*info };
     // SAFETY: what `all` has given, which waits. Test: as above.
     let images = unsafe { &mut *images.cast::<Vec<Image>>() };
+    if info.dlpi_phdr.is_null() {
+        return 0;
+    }
     // SAFETY: so many headers, until this returns. Test: as above.
     let headers = unsafe { slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) };
     // SAFETY: a text with an end, until this returns. Test: as above.
@@ -73,9 +77,13 @@ impl Image {
         images
     }
 
-    /// The program itself has no name.
+    /// The program itself has no name, and what is in no file (the vDSO) one without a path.
     fn of(bias: usize, name: &[u8], headers: &[Elf64_Phdr]) -> Self {
-        let file = if name.is_empty() { OsStr::new("/proc/self/exe") } else { OsStr::from_bytes(name) };
+        let file = match name {
+            [] => OsStr::new("/proc/self/exe"),
+            [b'/', ..] => OsStr::from_bytes(name),
+            _ => OsStr::new(""),
+        };
         let (mut loaded, mut table) = (Vec::new(), 0..0);
         for header in headers {
             let begin = header.p_vaddr as usize;

@@ -1,4 +1,4 @@
-//! `Source`: the place of a primitive's permits, whether borrowed, shared, or to be handed to a guard.
+//! `Source`: the place of a primitive's permits, whether borrowed or to be handed to a guard.
 
 use std::sync::Arc;
 
