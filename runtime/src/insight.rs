@@ -36,15 +36,18 @@ use std::panic::Location;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-pub(crate) use on_panic::{InTask, OnPanic};
+pub(crate) use on_panic::InTask;
 pub use warning::{Warning, WarningKind};
 
 use mini_context::{Holder, Reason, SyncKind};
 
 use crate::blocking::Origin;
 use crate::primitives::Mutex;
+use crate::recorder::Recorder;
 use crate::runtime::Id;
-use crate::scheduler::config;
+use crate::runtime::layers::Layers;
+use crate::runtime::settings::{self, Settings};
+use crate::scheduler::config::Config;
 use crate::scheduler::shared::Shared;
 use crate::task::{self, Beside, LastWait, SeenWait, Sight, Source, Standing};
 use circles::{Circle, circles, possible_circles};
@@ -59,21 +62,39 @@ pub(crate) struct Kept {
     pub(crate) warned: LastWarnings,
 }
 
+/// Adds the recorder, if the settings ask for it.
+pub(crate) fn install_recorder(config: Config, settings: &Settings) -> Config {
+    Config { observer: Recorder::of_settings(settings).map(|recorder| Arc::new(recorder) as _), ..config }
+}
+
 /// Looks at a runtime from now on, as its builder and the environment ask for it.
 pub(crate) fn begin(shared: &Arc<Shared>) -> io::Result<()> {
+    let settings = &Layers::of(shared).settings;
     #[cfg(feature = "signal")]
     {
-        if !shared.config.is_internal {
+        if !settings.is_internal {
             on_quit::note(Arc::downgrade(shared));
         }
-        if shared.config.dump_on_quit {
+        if settings.dump_on_quit {
             on_quit::start();
         }
     }
-    if shared.warns() || shared.config.is_simulated() && config::warns(true)? {
+    if settings.warns() || shared.config.is_simulated() && settings::warns(true)? {
         watcher::watch(shared);
     }
     Ok(())
+}
+
+impl Settings {
+    /// Whether the program is warned, in whatever way.
+    fn warns(&self) -> bool {
+        self.warnings || self.on_warning.is_some()
+    }
+
+    /// Whether the warnings go to stderr.
+    fn says_warnings(&self) -> bool {
+        self.warnings && self.on_warning.is_none()
+    }
 }
 
 /// A snapshot of what a runtime is doing, returned by [`Handle::dump`](crate::runtime::Handle::dump).

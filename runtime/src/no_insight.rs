@@ -3,28 +3,18 @@
 use std::io;
 use std::sync::Arc;
 
+use crate::runtime::settings::Settings;
+use crate::scheduler::config::Config;
 use crate::scheduler::shared::Shared;
-
-#[derive(Default)]
-pub(crate) struct Kept(());
-
-/// There are none.
-pub(crate) enum Warning {}
-
-pub(crate) struct OnPanic;
 
 pub(crate) struct InTask;
 
-pub(crate) fn begin(_: &Arc<Shared>) -> io::Result<()> {
-    Ok(())
+pub(crate) fn install_recorder(config: Config, _: &Settings) -> Config {
+    config
 }
 
-impl OnPanic {
-    pub(crate) fn new(_: &Shared) -> Self {
-        Self
-    }
-
-    pub(crate) fn begin(&self) {}
+pub(crate) fn begin(_: &Arc<Shared>) -> io::Result<()> {
+    Ok(())
 }
 
 impl Shared {

@@ -42,7 +42,7 @@ pub(crate) use snapshot::write;
 
 use crate::primitives::atomic::{AtomicBool, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 use crate::primitives::{Mutex, lock};
-use crate::scheduler::config::Config;
+use crate::runtime::settings::Settings;
 use crate::scheduler::core::Core;
 use crate::scheduler::observe::{Observe, ObserveCore, Then};
 use crate::scheduler::shared::Shared;
@@ -128,22 +128,22 @@ impl Times {
 }
 
 impl Recorder {
-    /// Makes one that observes the runtime, if the configuration asks for it.
-    pub(crate) fn install(config: &mut Config) {
-        if config.flight_recorder.is_none() && !config.histograms {
-            return;
+    /// Makes one, if the settings ask for it.
+    pub(crate) fn of_settings(settings: &Settings) -> Option<Self> {
+        if settings.flight_recorder.is_none() && !settings.histograms {
+            return None;
         }
-        let events = config.flight_recorder.map(|bytes| 1 << (bytes / EVENT).ilog2());
+        let events = settings.flight_recorder.map(|bytes| 1 << (bytes / EVENT).ilog2());
         let outside = events.map(|events| Outside { writers: Mutex::new(()), ring: Ring::new(events) });
-        config.observer = Some(Arc::new(Self {
+        Some(Self {
             clock: Clock::new(),
             places: Places::new(),
             outside,
-            waiting: config.histograms.then(Waiting::new),
+            waiting: settings.histograms.then(Waiting::new),
             events,
-            path: config.trace_path.clone(),
+            path: settings.trace_path.clone(),
             was_written: AtomicBool::new(false),
-        }));
+        })
     }
 
     /// That of a runtime, if it has one.

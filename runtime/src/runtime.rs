@@ -4,6 +4,7 @@ mod builder;
 mod embed;
 mod handle;
 mod id;
+pub(crate) mod layers;
 #[doc(hidden)]
 pub mod main;
 mod metrics;
@@ -11,6 +12,7 @@ mod metrics;
 mod models;
 mod per_core;
 mod phases;
+pub(crate) mod settings;
 
 use std::fmt;
 use std::future::{Future, poll_fn};

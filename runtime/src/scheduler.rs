@@ -11,6 +11,7 @@ pub(crate) mod counts;
 pub(crate) mod driver;
 pub(crate) mod embedder;
 pub(crate) mod end;
+pub(crate) mod extension;
 pub(crate) mod fifo;
 mod guests;
 pub(crate) mod idle;

@@ -15,6 +15,7 @@ use super::{Doing, Dump, Job, Main, Run, Worker};
 use crate::blocking::{AtWork, Origin};
 use crate::primitives::atomic::Ordering::Relaxed;
 use crate::primitives::lock;
+use crate::runtime::layers::Layers;
 use crate::scheduler::core::Core;
 use crate::scheduler::shared::Shared;
 use crate::scheduler::{ExternalThread, context};
@@ -37,9 +38,10 @@ impl Shared {
     /// What this runtime does now.
     pub(crate) fn dump(&self) -> Dump {
         let begin = Instant::now();
-        let before = lock(&self.insight.dumped).clone(); // it stays for a dump that is made meanwhile
+        let before = lock(&Layers::of(self).insight.dumped).clone(); // it stays for a dump that is made meanwhile
         let progress: Vec<u64> = self.all_cores().map(|core| core.counts.progress()).collect();
-        let virtual_time = self.virtual_time();
+        let core = &self.cores[0];
+        let virtual_time = core.pick.as_ref().map(|pick| pick.elapsed(core.driver().timers().clock().now()));
         let mut seen = self.seen(before.as_ref().map(|before| &*before.seen));
         if virtual_time.is_none() {
             self.let_run_on(begin); // in a simulation the program stands still
@@ -60,9 +62,9 @@ impl Shared {
         let ran = |job: &Origin| before.as_ref().is_some_and(|before| before.jobs.contains(&job.id));
         let jobs = running.into_iter().map(|origin| Job { is_unchanged: ran(&origin), origin }).collect();
         let before = Before { at: begin, seen: seen.clone(), jobs: ids, progress };
-        *lock(&self.insight.dumped) = Some(Arc::new(before));
+        *lock(&Layers::of(self).insight.dumped) = Some(Arc::new(before));
         Dump {
-            runtime: self.id,
+            runtime: Layers::of(self).id,
             flavour: if self.is_multi_thread() { "multi_thread" } else { "current_thread" },
             up: self.begun_at.elapsed(),
             virtual_time,
@@ -83,7 +85,7 @@ impl Shared {
             shortage: shortage(),
             before: since,
             has_ended: self.is_closing(),
-            warns: self.warns(),
+            warns: Layers::of(self).settings.warns(),
             records: self.records(),
             now: self.timer_nanos(),
         }

@@ -1,47 +1,17 @@
-//! The output of a runtime when the future of a `block_on` panics: the trace if it records, and a dump of the remaining
-//! tasks if it warns.
+//! The output of a runtime that warns when the future of a `block_on` panics: a dump of the remaining tasks.
 //!
 //! The future is gone then, but the tasks are not: they show what the program was doing when it failed. If there are no
 //! other tasks, the panic's own message is enough. The dump is printed once per runtime, as a program may catch any
 //! number of panics.
 
-use std::cell::Cell;
 use std::thread;
 
 use mini_context::contain;
 
 use crate::primitives::atomic::Ordering::Relaxed;
+use crate::runtime::layers::Layers;
 use crate::scheduler::context;
 use crate::scheduler::shared::Shared;
-
-/// Speaks if a panic drops it after the [begin](Self::begin) of the future.
-pub(crate) struct OnPanic<'a> {
-    shared: &'a Shared,
-    has_begun: Cell<bool>,
-    was_panicking: bool,
-}
-
-impl<'a> OnPanic<'a> {
-    pub(crate) fn new(shared: &'a Shared) -> Self {
-        Self { shared, has_begun: Cell::new(false), was_panicking: thread::panicking() }
-    }
-
-    pub(crate) fn begin(&self) {
-        self.has_begun.set(true);
-    }
-}
-
-impl Drop for OnPanic<'_> {
-    fn drop(&mut self) {
-        if !thread::panicking() || self.was_panicking || !self.has_begun.get() {
-            return;
-        }
-        if let Some(observer) = &self.shared.observer {
-            observer.ended(self.shared);
-        }
-        self.shared.dump_on_panic();
-    }
-}
 
 /// Prints the dump if a panic drops it in a task.
 pub(crate) struct InTask;
@@ -58,7 +28,11 @@ impl Shared {
     /// Prints a dump, where the program is warned on stderr and has tasks; not in the child of a fork(2), where another
     /// thread of the parent may have the locks.
     pub(crate) fn dump_on_panic(&self) {
-        if !self.says_warnings() || !self.process.is_current() || self.insight.warned.has_dumped.swap(true, Relaxed) {
+        let layers = Layers::of(self);
+        if !layers.settings.says_warnings()
+            || !self.process.is_current()
+            || layers.insight.warned.has_dumped.swap(true, Relaxed)
+        {
             return;
         }
         // Contained: it is called in mid-unwinding. By the macro, as a test then shows it with the panic or not at all;

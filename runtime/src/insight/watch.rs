@@ -20,6 +20,7 @@ use mini_context::rules::OVERHEAD;
 use super::stack::Stack;
 use super::warning::Explained;
 use super::{Warning, WarningKind};
+use crate::runtime::layers::Layers;
 use crate::scheduler::core::Core;
 use crate::scheduler::shared::Shared;
 use crate::task::{self, LastWait, Source, Task};
@@ -163,8 +164,8 @@ impl Voice<'_> {
         let (text, location) = (text.into(), subject.location);
         let explained = Arc::new(Explained::new());
         let warning = Warning { kind, task: subject.task, location, text, stack: Arc::clone(&explained), at };
-        self.shared.insight.warned.keep(&warning);
-        match &self.shared.config.on_warning {
+        Layers::of(self.shared).insight.warned.keep(&warning);
+        match &Layers::of(self.shared).settings.on_warning {
             Some(hook) => {
                 explain(stack, explained, None);
                 let (hook, warning) = (hook.clone(), &warning);

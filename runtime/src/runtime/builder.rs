@@ -15,10 +15,10 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::runtime::Runtime;
 use crate::runtime::per_core::PerCore;
+use crate::runtime::settings::Settings;
+use crate::runtime::{Runtime, layers};
 use crate::scheduler::config::{self, Config};
-use crate::scheduler::shared::Shared;
 use crate::threads::Names;
 
 /// Configures and builds a [`Runtime`], or a [`PerCore`]. I/O and time are always on.
@@ -38,6 +38,7 @@ use crate::threads::Names;
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct Builder<R = Runtime> {
     config: Config,
+    settings: Settings,
     workers: Option<usize>,
     pins: bool,
     builds: PhantomData<fn() -> R>,
@@ -115,7 +116,7 @@ impl Builder {
     /// # std::io::Result::Ok(())
     /// ```
     pub fn heed_mini_trace(&mut self, heeds: bool) -> &mut Self {
-        self.config.heeds_trace_variable = heeds;
+        self.settings.heeds_trace_variable = heeds;
         self
     }
 
@@ -149,18 +150,15 @@ impl Builder {
             let text = format!("worker_threads({}): a current_thread runtime has one worker", config.workers);
             return Err(config::invalid(text));
         }
-        config.heed_trace_variable()?;
         config.check()?;
-        config.warnings = config::warns(config.warnings)?;
-        #[cfg(feature = "insight")]
-        crate::recorder::Recorder::install(&mut config);
-        Ok(Runtime::new_from(Shared::new(config)?))
+        Ok(Runtime::new_from(layers::begin(config, self.settings.checked()?)?))
     }
 }
 
 impl<R> Builder<R> {
     fn new(is_multi_thread: bool) -> Self {
-        Self { config: Config::new(is_multi_thread), workers: None, pins: false, builds: PhantomData }
+        let (config, settings) = (Config::new(is_multi_thread), Settings::default());
+        Self { config, settings, workers: None, pins: false, builds: PhantomData }
     }
 
     /// Sets the number of worker threads of a multi-threaded runtime, which start on demand, or the number of cores of
@@ -190,7 +188,7 @@ impl<R> Builder<R> {
     /// # std::io::Result::Ok(())
     /// ```
     pub fn dump_on_quit(&mut self, dumps: bool) -> &mut Self {
-        self.config.dump_on_quit = dumps;
+        self.settings.dump_on_quit = dumps;
         self
     }
 
@@ -221,7 +219,7 @@ impl<R> Builder<R> {
     /// # std::io::Result::Ok(())
     /// ```
     pub fn warnings(&mut self, warns: bool) -> &mut Self {
-        self.config.warnings = warns;
+        self.settings.warnings = warns;
         self
     }
 
@@ -249,7 +247,7 @@ impl<R> Builder<R> {
     /// ```
     #[cfg(feature = "insight")]
     pub fn flight_recorder(&mut self, bytes: usize) -> &mut Self {
-        self.config.flight_recorder = Some(bytes);
+        self.settings.flight_recorder = Some(bytes);
         self
     }
 
@@ -263,7 +261,7 @@ impl<R> Builder<R> {
     /// See [`Histogram`](crate::runtime::Histogram).
     #[cfg(feature = "insight")]
     pub fn histograms(&mut self, counts: bool) -> &mut Self {
-        self.config.histograms = counts;
+        self.settings.histograms = counts;
         self
     }
 
@@ -423,7 +421,8 @@ impl<R> Builder<R> {
 
 impl<R> Clone for Builder<R> {
     fn clone(&self) -> Self {
-        Self { config: self.config.clone(), workers: self.workers, pins: self.pins, builds: PhantomData }
+        let (config, settings) = (self.config.clone(), self.settings.clone());
+        Self { config, settings, workers: self.workers, pins: self.pins, builds: PhantomData }
     }
 }
 

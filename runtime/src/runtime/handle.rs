@@ -13,6 +13,7 @@ use std::sync::Arc;
 use super::Id;
 #[cfg(feature = "insight")]
 use crate::insight::{Dump, Warning};
+use crate::runtime::layers::Layers;
 use crate::runtime::metrics::Metrics;
 use crate::scheduler::shared::Shared;
 use crate::scheduler::{block_on, context};
@@ -134,7 +135,7 @@ impl Handle {
     /// ```
     #[cfg(feature = "insight")]
     pub fn warnings(&self) -> Vec<Warning> {
-        self.shared.insight.warned.get()
+        Layers::of(&self.shared).insight.warned.get()
     }
 
     /// Returns a handle of the runtime that this thread is inside.
@@ -253,7 +254,7 @@ impl Handle {
     /// # std::io::Result::Ok(())
     /// ```
     pub fn id(&self) -> Id {
-        self.shared.id
+        Layers::of(&self.shared).id
     }
 
     /// Returns the kind of the runtime. A core of a [`PerCore`](crate::runtime::PerCore) is a `current_thread` runtime.

@@ -27,11 +27,12 @@ use std::thread;
 use mini_context::contain;
 
 use crate::primitives::{Mutex, lock};
+use crate::runtime::layers;
+use crate::runtime::settings::Settings;
 use crate::runtime::{Handle, Runtime};
 use crate::scheduler::config::Config;
 use crate::scheduler::core::Core;
 use crate::scheduler::refuse_inside_worker;
-use crate::scheduler::shared::Shared;
 
 /// One event loop per core, each with tasks, timers and sockets of its own, that share nothing.
 ///
@@ -89,14 +90,12 @@ impl PerCore {
         crate::runtime::Builder::new_per_core().build()
     }
 
-    pub(crate) fn new_from(config: &Config, count: usize, pins: bool) -> io::Result<Self> {
+    pub(crate) fn new_from(config: &Config, settings: &Settings, count: usize, pins: bool) -> io::Result<Self> {
         let build = |index| {
             let mut config = config.clone();
             config.first_worker = index;
             config.thread_name = config.thread_name.of_part(format_args!("-{index}"));
-            #[cfg(feature = "insight")]
-            crate::recorder::Recorder::install(&mut config);
-            Ok(Runtime::new_from(Shared::new(config)?))
+            Ok(Runtime::new_from(layers::begin(config, settings.clone())?))
         };
         Ok(Self { runtimes: (0..count).map(build).collect::<io::Result<_>>()?, pins })
     }

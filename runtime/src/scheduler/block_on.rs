@@ -7,14 +7,15 @@
 //! A thread polls its future itself, and parks in between, while another thread holds the core of its `current_thread`
 //! runtime, and after the core was closed: it is an external thread.
 
+use std::cell::Cell;
 use std::panic::{Location, resume_unwind};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
+use std::thread;
 
 use mini_context::WakerOf;
 
-use crate::insight::OnPanic;
 use crate::primitives::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
 use crate::primitives::lock;
 use crate::scheduler::context;
@@ -81,6 +82,35 @@ pub(crate) fn refuse_inside_worker(call: &str) {
         "{call} inside a task (or inside another block_on) would stop the worker that runs it; `.await` the future, \
          or call {call} in mini::spawn_blocking"
     );
+}
+
+/// Tells observers and layers of a panic that drops it after the [begin](Self::begin) of the future.
+struct OnPanic<'a> {
+    shared: &'a Shared,
+    has_begun: Cell<bool>,
+    was_panicking: bool,
+}
+
+impl<'a> OnPanic<'a> {
+    fn new(shared: &'a Shared) -> Self {
+        Self { shared, has_begun: Cell::new(false), was_panicking: thread::panicking() }
+    }
+
+    fn begin(&self) {
+        self.has_begun.set(true);
+    }
+}
+
+impl Drop for OnPanic<'_> {
+    fn drop(&mut self) {
+        if !thread::panicking() || self.was_panicking || !self.has_begun.get() {
+            return;
+        }
+        if let Some(observer) = &self.shared.observer {
+            observer.ended(self.shared);
+        }
+        self.shared.extension.main_panicked(self.shared);
+    }
 }
 
 /// Drops the future while the runtime is still entered.

@@ -8,43 +8,18 @@
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::ops::RangeInclusive;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use mini_time::Clock;
 
-use crate::insight::Warning;
 use crate::scheduler::observe::Observe;
 use crate::scheduler::pick::Pick;
-use crate::task::{JoinError, TaskError};
 use crate::threads::{Hooks, Names};
-
-/// Called with a panic that no join handle will see.
-type PanicHook = Arc<dyn Fn(&JoinError) + Send + Sync>;
-
-/// Called with an error that no join handle will see.
-type ErrorHook = Arc<dyn Fn(&TaskError) + Send + Sync>;
-
-/// Called with what the watcher has seen.
-type WarningHook = Arc<dyn Fn(&Warning) + Send + Sync>;
 
 /// Sets the number of workers of a runtime whose builder does not.
 const WORKERS_VARIABLE: &str = "MINI_WORKER_THREADS";
-
-/// Says whether runtimes warn, whatever their builders say.
-const WARN_VARIABLE: &str = "MINI_WARN";
-
-/// Where the trace of a program goes that heeds it.
-const TRACE_VARIABLE: &str = "MINI_TRACE";
-
-/// What its flight recorder takes for each worker, unless its builder says so.
-const TRACE_BYTES: usize = 1 << 20;
-
-/// What a flight recorder takes at least and at most for each worker.
-const RECORDER_SIZES: RangeInclusive<usize> = 1 << 10..=1 << 30;
 
 /// A larger number of workers is taken for a mistake.
 const MAX_WORKERS: usize = 1 << 15;
@@ -63,21 +38,6 @@ pub(crate) struct Config {
     pub(crate) timer_slack: Option<Duration>,
     pub(crate) shutdown_grace: Duration,
     pub(crate) start_paused: bool,
-    pub(crate) dump_on_quit: bool,
-    /// It is a part of mini, of which a dump of the program says nothing.
-    pub(crate) is_internal: bool,
-    /// The main thread of the process is that of a test harness, which waits for its tests.
-    pub(crate) in_test_harness: bool,
-    pub(crate) warnings: bool,
-    pub(crate) on_warning: Option<WarningHook>,
-    /// Bytes for each worker.
-    pub(crate) flight_recorder: Option<usize>,
-    pub(crate) histograms: bool,
-    /// Whether the environment may ask for a trace.
-    pub(crate) heeds_trace_variable: bool,
-    pub(crate) trace_path: Option<PathBuf>,
-    pub(crate) on_task_panic: Option<PanicHook>,
-    pub(crate) on_task_error: Option<ErrorHook>,
     pub(crate) hooks: Hooks,
     /// Is told what the runtime does.
     pub(crate) observer: Option<Arc<dyn Observe>>,
@@ -96,20 +56,9 @@ impl Config {
             thread_keep_alive: Duration::from_secs(10),
             thread_name: Names::Prefix("mini".to_owned()),
             stack_size: None,
-            dump_on_quit: false,
-            is_internal: false,
-            in_test_harness: false,
-            warnings: false,
-            on_warning: None,
             timer_slack: Some(Duration::from_nanos(1)),
             shutdown_grace: Duration::from_secs(1),
             start_paused: false,
-            flight_recorder: None,
-            histograms: false,
-            heeds_trace_variable: false,
-            trace_path: None,
-            on_task_panic: None,
-            on_task_error: None,
             hooks: Hooks::default(),
             observer: None,
             simulation: None,
@@ -139,64 +88,13 @@ impl Config {
         {
             return Err(invalid(format!("thread_name({name:?}): a name must not contain NUL")));
         }
-        if let Some(bytes) = self.flight_recorder
-            && !RECORDER_SIZES.contains(&bytes)
-        {
-            let (least, most) = (RECORDER_SIZES.start(), RECORDER_SIZES.end());
-            return Err(invalid(format!("flight_recorder({bytes}): expected {least} to {most} bytes for each worker")));
-        }
-        Ok(())
-    }
-}
-
-impl Config {
-    /// Turns the recorder on if the environment asks for a trace and the program heeds that. The file is made now, so
-    /// that a path that does not work is an error at once.
-    pub(crate) fn heed_trace_variable(&mut self) -> io::Result<()> {
-        let path = variable(TRACE_VARIABLE).filter(|_| self.heeds_trace_variable);
-        let Some(path) = path else { return Ok(()) };
-        if !HAS_INSIGHT {
-            return Err(lacks_insight(TRACE_VARIABLE));
-        }
-        // Not emptied before the trace is there: it may be that of another runtime. Absolute, as the program may move.
-        let made = std::fs::File::options().create(true).append(true).open(Path::new(&path));
-        if let Err(error) = made.and_then(|_| std::path::absolute(&path)).map(|path| self.trace_path = Some(path)) {
-            let text = format!("{TRACE_VARIABLE}={}: cannot create this file: {error}", path.display());
-            return Err(io::Error::new(error.kind(), text));
-        }
-        self.flight_recorder.get_or_insert(TRACE_BYTES);
         Ok(())
     }
 }
 
 /// What the environment says; nothing if that is empty.
-fn variable(name: &str) -> Option<OsString> {
+pub(crate) fn variable(name: &str) -> Option<OsString> {
     env::var_os(name).filter(|value| !value.is_empty())
-}
-
-/// Whether there are warnings, if the builder was told `asked`.
-pub(crate) fn warns(asked: bool) -> io::Result<bool> {
-    let told = variable(WARN_VARIABLE).map(|value| parse_switch(WARN_VARIABLE, &value)).transpose()?;
-    if told == Some(true) && !HAS_INSIGHT {
-        say!("{}", lacks_insight(WARN_VARIABLE)); // it may be meant for another program, whose child this is
-    }
-    Ok(told.unwrap_or(asked))
-}
-
-const HAS_INSIGHT: bool = cfg!(feature = "insight");
-
-/// Somebody asks by `variable` for what is not compiled.
-fn lacks_insight(variable: &str) -> io::Error {
-    let text = format!("{variable} needs the feature `insight` of mini-rt, which this program was built without");
-    io::Error::new(io::ErrorKind::Unsupported, text)
-}
-
-fn parse_switch(variable: &str, value: &OsStr) -> io::Result<bool> {
-    match value.to_str() {
-        Some("1") => Ok(true),
-        Some("0") => Ok(false),
-        _ => Err(invalid(format!("{variable}={}: expected 1 or 0", value.display()))),
-    }
 }
 
 /// The number of workers, if the builder was told `asked`.
@@ -227,16 +125,6 @@ pub(crate) fn invalid(text: impl Into<String>) -> io::Error {
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_switch_is_1_or_0() {
-        assert!(parse_switch("MINI_WARN", OsStr::new("1")).unwrap());
-        assert!(!parse_switch("MINI_WARN", OsStr::new("0")).unwrap());
-        for wrong in ["", "yes", "10", "true"] {
-            let error = parse_switch("MINI_WARN", OsStr::new(wrong)).unwrap_err();
-            assert_eq!(error.to_string(), format!("MINI_WARN={wrong}: expected 1 or 0"));
-        }
-    }
 
     #[test]
     fn the_environment_gives_a_number_or_an_error_that_quotes_it() {

@@ -9,21 +9,18 @@ use std::sync::{Arc, Weak};
 use std::task::Wake;
 use std::time::{Duration, Instant};
 
-use mini_context::contain;
 use mini_time::Clock;
 
 use crate::blocking::Blocking;
-use crate::insight;
 use crate::primitives::Mutex;
 use crate::primitives::atomic::AtomicBool;
-use crate::runtime::Id;
-use crate::say::Throttle;
 use crate::scheduler::ExternalThread;
 use crate::scheduler::config::Config;
 use crate::scheduler::context::{self, Role};
 use crate::scheduler::core::Core;
 use crate::scheduler::driver::ReactorHandle;
 use crate::scheduler::end::End;
+use crate::scheduler::extension::Extension;
 use crate::scheduler::fifo::Fifo;
 use crate::scheduler::guests::Guests;
 use crate::scheduler::idle::ParkedSet;
@@ -33,14 +30,13 @@ use crate::scheduler::observe::Observe;
 use crate::scheduler::poller::PollerRole;
 use crate::scheduler::until_idle::UntilIdle;
 use crate::scheduler::worker;
-use crate::task::{self, Class, JoinError, JoinHandle, Origin, Queued, Start, TaskError, group};
+use crate::task::{self, Class, JoinHandle, Origin, Queued, Start};
 
 mod spawn;
 
 pub(crate) struct Shared {
     pub(crate) cores: Box<[Core]>,
     pub(crate) config: Config,
-    pub(crate) id: Id,
     pub(crate) begun_at: Instant,
     /// By class: woken tasks for any worker; tasks of the class *again* that the queue of a worker had no room for.
     injectors: [Fifo<Queued>; 2],
@@ -54,17 +50,14 @@ pub(crate) struct Shared {
     pub(super) until_idle: UntilIdle,
     /// Is told what the runtime does, if the user asks for that; each core then has an observer of its own.
     pub(crate) observer: Option<Arc<dyn Observe>>,
-    pub(crate) insight: insight::Kept,
+    /// The layers above.
+    pub(crate) extension: Box<dyn Extension>,
     /// The cores of threads in `block_on` of a multi-threaded runtime.
     guests: Guests,
     /// The last attempt to start a worker thread has failed.
     pub(super) lacks_threads: AtomicBool,
     /// Threads in `block_on` that poll their futures themselves.
     pub(crate) externals: Mutex<Vec<Arc<ExternalThread>>>,
-    /// For errors that no join handle will see.
-    unseen_errors: Throttle,
-    /// What groups know of them.
-    pub(crate) group_errors: group::Errors,
 }
 
 /// Called when a socket is registered and there was none: if no worker comes to it soon, a parked worker must wait for
@@ -82,7 +75,7 @@ impl Wake for OnUse {
 }
 
 impl Shared {
-    pub(crate) fn new(config: Config) -> io::Result<Arc<Self>> {
+    pub(crate) fn new(config: Config, extension: Box<dyn Extension>) -> io::Result<Arc<Self>> {
         let usual = || if config.is_multi_thread { Clock::real() } else { Clock::pausable(config.start_paused) };
         let clock = config.simulation.as_ref().map_or_else(usual, |(clock, _)| clock.clone());
         let post = ReactorHandle::new()?;
@@ -111,15 +104,12 @@ impl Shared {
                 end: Arc::new(End::new(config.workers)),
                 until_idle: UntilIdle::default(),
                 observer,
-                insight: insight::Kept::default(),
+                extension,
                 guests: Guests::default(),
                 lacks_threads: AtomicBool::new(false),
                 externals: Mutex::default(),
-                unseen_errors: Throttle::new(),
-                group_errors: group::Errors::default(),
                 cores,
                 config,
-                id: Id::next(),
                 begun_at: Instant::now(),
             }
         });
@@ -129,22 +119,11 @@ impl Shared {
             shared.idle.unpark(index); // it is on its way up: a task that comes meanwhile needs no second one
             worker::start_thread(&shared, index)?;
         }
-        insight::begin(&shared)?;
         Ok(shared)
     }
 
     pub(crate) fn is_multi_thread(&self) -> bool {
         self.config.is_multi_thread
-    }
-
-    /// Whether the program is warned.
-    pub(crate) fn warns(&self) -> bool {
-        self.config.warnings || self.config.on_warning.is_some()
-    }
-
-    /// Whether it is warned on stderr.
-    pub(crate) fn says_warnings(&self) -> bool {
-        self.config.warnings && self.config.on_warning.is_none()
     }
 
     /// Whether the runtime shuts down.
@@ -251,12 +230,6 @@ impl Shared {
         self.spawn(job, origin)
     }
 
-    /// The time since the beginning of the simulation, if this is one.
-    pub(crate) fn virtual_time(&self) -> Option<Duration> {
-        let core = &self.cores[0];
-        core.pick.as_ref().map(|pick| pick.elapsed(core.driver().timers().clock().now()))
-    }
-
     /// The tasks of a class for any worker.
     pub(crate) fn injector(&self, class: Class) -> &Fifo<Queued> {
         &self.injectors[class as usize]
@@ -273,30 +246,6 @@ impl Shared {
 
     pub(super) fn is_any_task_alive(&self) -> bool {
         self.cores.iter().any(|core| core.shared_alive() > 0)
-    }
-
-    /// A panic that no join handle will see.
-    pub(crate) fn report_panic(&self, error: &JoinError) {
-        let known = self.group_errors.take(error.id());
-        match (&self.config.on_task_panic, known) {
-            (Some(hook), _) => drop(contain(|| hook(error))),
-            (None, Some(known)) => say!("{error}, in the group {}", known.group), // it has a report
-            (None, None) => say!("{error}, and no task awaits it"),
-        }
-    }
-
-    /// An error that no join handle will see.
-    #[cold]
-    pub(crate) fn report_error(&self, error: TaskError) {
-        let error = match self.group_errors.take(error.id()) {
-            Some(known) => error.known_to_group(known),
-            None => error,
-        };
-        match &self.config.on_task_error {
-            Some(hook) => drop(contain(|| hook(&error))),
-            None if error.is_of_group() => self.unseen_errors.line(format_args!("{error}")), // it has a report
-            None => self.unseen_errors.line(format_args!("{error}, and no task awaits it")),
-        }
     }
 }
 

@@ -22,6 +22,7 @@ use super::ear;
 use super::unix::SignalKind;
 use crate::primitives::{Mutex, lock};
 use crate::runtime::Id;
+use crate::runtime::layers::Layers;
 use crate::scheduler::context;
 use crate::sim::names::numbers;
 use crate::sim::{Current, Names};
@@ -131,7 +132,7 @@ impl Current {
 
 impl Ear {
     pub(super) fn open(signal: c_int) -> io::Result<Self> {
-        let Some(runtime) = context::with_shared(|shared| shared.id).filter(|_| is_simulated()) else {
+        let Some(runtime) = context::with_shared(|shared| Layers::of(shared).id).filter(|_| is_simulated()) else {
             return ear::Ear::open(signal).map(Self::System);
         };
         if !matches!(signal, 1..=31 | 34..=64) {
@@ -164,7 +165,7 @@ impl Ear {
 impl Listener {
     /// Whether its simulation is the one that runs on this thread.
     fn is_at_home(&self) -> bool {
-        is_simulated() && context::with_shared(|shared| shared.id) == Some(self.runtime)
+        is_simulated() && context::with_shared(|shared| Layers::of(shared).id) == Some(self.runtime)
     }
 
     /// A signal has come.

@@ -22,6 +22,8 @@ use super::world::{Limits, World};
 use super::{disk, hosts, interpose, panics, preempt, sites, unseen};
 use crate::insight::Dump;
 use crate::runtime::Runtime;
+use crate::runtime::layers;
+use crate::runtime::settings::Settings;
 use crate::scheduler::config::Config;
 use crate::scheduler::shared::Shared;
 use crate::structure::branches::swap_drawn;
@@ -241,9 +243,13 @@ impl Sim {
         let world = Arc::new(World::new(self.limits, &clock));
         (config.start_paused, config.simulation) = (true, Some((clock, world as _)));
         config.thread_name = Names::Prefix(thread::current().name().unwrap_or("unnamed").to_owned());
-        config.on_task_panic = Some(Arc::new(unseen::note_panic));
-        config.on_task_error = Some(Arc::new(unseen::note_error));
-        let shared = Shared::new(config).unwrap_or_else(|error| panic!("the simulation cannot be started: {error}"));
+        let settings = Settings {
+            on_task_panic: Some(Arc::new(unseen::note_panic)),
+            on_task_error: Some(Arc::new(unseen::note_error)),
+            ..Settings::default()
+        };
+        let shared =
+            layers::begin(config, settings).unwrap_or_else(|error| panic!("the simulation cannot be started: {error}"));
         Runtime::new_from(shared)
     }
 }

@@ -140,12 +140,12 @@ impl Schedule {
 
     /// Reports an error that no join handle will see.
     pub(crate) fn report_error(&self, error: TaskError) {
-        self.core().shared().report_error(error);
+        self.core().shared().extension.unseen_error(error);
     }
 
     /// Reports a panic that no join handle will see.
     pub(crate) fn report_panic(&self, error: &JoinError) {
-        self.core().shared().report_panic(error);
+        self.core().shared().extension.unseen_panic(error);
     }
 }
 

@@ -15,6 +15,7 @@ use crate::insight::Main as Waiting;
 use crate::insight::WarningKind;
 use crate::insight::gather::main_wait;
 use crate::insight::text::Rounded;
+use crate::runtime::layers::Layers;
 use crate::scheduler::core::Core;
 use crate::scheduler::shared::Shared;
 use crate::task::{Besides, LastWait, Task};
@@ -221,7 +222,7 @@ fn threads_wait(shared: &Shared) -> bool {
     let own = ThreadNumber::current().to_raw();
     let mut idle = shared.blocking.gauge().idle;
     let mut is_ours = || idle.checked_sub(1).map(|rest| idle = rest).is_some();
-    let of_harness = shared.config.in_test_harness.then(|| std::process::id() as i32);
+    let of_harness = Layers::of(shared).settings.in_test_harness.then(|| std::process::id() as i32);
     let mut waits = |number, call: SystemCall| {
         call.is_futex() && (!call.is_timed_futex() || of_harness == Some(number) || is_ours())
     };

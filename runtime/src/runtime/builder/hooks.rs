@@ -34,7 +34,7 @@ impl<R> Builder<R> {
     /// ```
     #[cfg(feature = "insight")]
     pub fn on_warning(&mut self, hook: impl Fn(&Warning) + Send + Sync + 'static) -> &mut Self {
-        self.config.on_warning = Some(Arc::new(hook));
+        self.settings.on_warning = Some(Arc::new(hook));
         self
     }
 
@@ -152,7 +152,7 @@ impl<R> Builder<R> {
     /// # std::io::Result::Ok(())
     /// ```
     pub fn on_task_panic(&mut self, hook: impl Fn(&JoinError) + Send + Sync + 'static) -> &mut Self {
-        self.config.on_task_panic = Some(Arc::new(hook));
+        self.settings.on_task_panic = Some(Arc::new(hook));
         self
     }
 
@@ -173,7 +173,7 @@ impl<R> Builder<R> {
     ///
     /// See also [`TaskError`].
     pub fn on_task_error(&mut self, hook: impl Fn(&TaskError) + Send + Sync + 'static) -> &mut Self {
-        self.config.on_task_error = Some(Arc::new(hook));
+        self.settings.on_task_error = Some(Arc::new(hook));
         self
     }
 }

@@ -4,7 +4,7 @@ use std::io;
 
 use super::Builder;
 use crate::runtime::per_core::PerCore;
-use crate::scheduler::config::{self, Config};
+use crate::scheduler::config;
 
 impl Builder<PerCore> {
     /// Binds each thread to a processor of its own, in the order of the processors' numbers. If there are more threads
@@ -39,7 +39,6 @@ impl Builder<PerCore> {
     pub fn build(&self) -> io::Result<PerCore> {
         let count = config::workers(self.workers)?;
         self.config.check()?;
-        let warnings = config::warns(self.config.warnings)?;
-        PerCore::new_from(&Config { warnings, ..self.config.clone() }, count, self.pins)
+        PerCore::new_from(&self.config, &self.settings.checked()?, count, self.pins)
     }
 }

@@ -15,7 +15,7 @@ fn model(model: impl Fn(&Arc<Shared>) + Send + Sync + 'static) {
     builder.preemption_bound = Some(2);
     builder.max_branches = 10_000;
     builder.check(move || {
-        let shared = Shared::new(Config { timer_slack: None, ..Config::new(false) }).unwrap();
+        let shared = layers::begin(Config { timer_slack: None, ..Config::new(false) }, Settings::default()).unwrap();
         model(&shared);
         assert_eq!(Arc::strong_count(&shared), 1, "something refers to the runtime");
     });

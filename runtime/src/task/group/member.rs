@@ -20,6 +20,7 @@ use super::node::Node;
 use super::report::FailedTask;
 use super::{Called, GroupError, abandon};
 use crate::primitives::atomic::Ordering::Relaxed;
+use crate::runtime::layers::Layers;
 use crate::scheduler::context;
 
 crate::task_local! {
@@ -129,7 +130,7 @@ impl Seat {
         self.fate = Fate::Failed;
         if let Some(task) = context::current_task() {
             let error = GroupError { group: Called(&self.place.node).to_string(), text: error.clone() };
-            context::with_shared(|shared| shared.group_errors.leave(task, error));
+            context::with_shared(|shared| Layers::of(shared).group_errors.leave(task, error));
         }
         let (name, location) = (context::current_name(), self.location);
         self.place.node.fail(FailedTask { name, group: None, location, error, is_panic });

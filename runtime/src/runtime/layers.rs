@@ -1,0 +1,84 @@
+//! `Layers`: what is built on the scheduler and belongs to one runtime. The scheduler knows it as its
+//! [`Extension`].
+
+use std::any::Any;
+use std::io;
+use std::sync::Arc;
+
+use mini_context::contain;
+
+use super::Id;
+use super::settings::Settings;
+use crate::insight;
+use crate::say::Throttle;
+use crate::scheduler::config::Config;
+use crate::scheduler::extension::Extension;
+use crate::scheduler::shared::Shared;
+use crate::task::{JoinError, TaskError, group};
+
+pub(crate) struct Layers {
+    pub(crate) id: Id,
+    pub(crate) settings: Settings,
+    /// What whoever looks at the runtime keeps.
+    #[cfg(feature = "insight")]
+    pub(crate) insight: insight::Kept,
+    /// The errors that tasks of groups have left.
+    pub(crate) group_errors: group::Errors,
+    /// The lines about errors of tasks that nobody has read.
+    unseen_errors: Throttle,
+}
+
+/// Begins a runtime.
+pub(crate) fn begin(config: Config, settings: Settings) -> io::Result<Arc<Shared>> {
+    let config = insight::install_recorder(config, &settings);
+    let layers = Layers {
+        id: Id::next(),
+        settings,
+        #[cfg(feature = "insight")]
+        insight: insight::Kept::default(),
+        group_errors: group::Errors::default(),
+        unseen_errors: Throttle::new(),
+    };
+    let shared = Shared::new(config, Box::new(layers))?;
+    insight::begin(&shared)?;
+    Ok(shared)
+}
+
+impl Layers {
+    /// Those of a runtime.
+    pub(crate) fn of(shared: &Shared) -> &Self {
+        shared.extension.as_any().downcast_ref().expect("every runtime begins here")
+    }
+}
+
+impl Extension for Layers {
+    fn main_panicked(&self, shared: &Shared) {
+        shared.dump_on_panic();
+    }
+
+    fn unseen_panic(&self, error: &JoinError) {
+        let known = self.group_errors.take(error.id());
+        match (&self.settings.on_task_panic, known) {
+            (Some(hook), _) => drop(contain(|| hook(error))),
+            (None, Some(known)) => say!("{error}, in the group {}", known.group), // it has a report
+            (None, None) => say!("{error}, and no task awaits it"),
+        }
+    }
+
+    #[cold]
+    fn unseen_error(&self, error: TaskError) {
+        let error = match self.group_errors.take(error.id()) {
+            Some(known) => error.known_to_group(known),
+            None => error,
+        };
+        match &self.settings.on_task_error {
+            Some(hook) => drop(contain(|| hook(&error))),
+            None if error.is_of_group() => self.unseen_errors.line(format_args!("{error}")), // it has a report
+            None => self.unseen_errors.line(format_args!("{error}, and no task awaits it")),
+        }
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
