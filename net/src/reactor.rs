@@ -203,11 +203,9 @@ impl Reactor {
     }
 
     /// Returns an error in a child of fork(2) if the reactor was made before the fork.
+    #[inline]
     pub(crate) fn check_process(&self) -> io::Result<()> {
-        if self.0.process.is_current() {
-            return Ok(());
-        }
-        Err(io::Error::other("its mini runtime was built before fork(2) and serves only the parent process"))
+        if self.0.process.is_current() { Ok(()) } else { Err(not_of_this_process()) }
     }
 
     /// Returns an error if the runtime has shut down.
@@ -345,6 +343,11 @@ impl fmt::Debug for Reactor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Reactor").field("registrations", &self.registrations()).finish_non_exhaustive()
     }
+}
+
+#[cold]
+fn not_of_this_process() -> io::Error {
+    io::Error::other("its mini runtime was built before fork(2) and serves only the parent process")
 }
 
 #[cfg(test)]

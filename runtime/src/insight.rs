@@ -47,7 +47,7 @@ use crate::recorder::Recorder;
 use crate::runtime::Id;
 use crate::runtime::layers::Layers;
 use crate::runtime::settings::{self, Settings};
-use crate::scheduler::config::Config;
+use crate::scheduler::observe::Observe;
 use crate::scheduler::shared::Shared;
 use crate::task::{self, Beside, LastWait, SeenWait, Sight, Source, Standing};
 use circles::{Circle, circles, possible_circles};
@@ -62,9 +62,9 @@ pub(crate) struct Kept {
     pub(crate) warned: LastWarnings,
 }
 
-/// Adds the recorder, if the settings ask for it.
-pub(crate) fn install_recorder(config: Config, settings: &Settings) -> Config {
-    Config { observer: Recorder::of_settings(settings).map(|recorder| Arc::new(recorder) as _), ..config }
+/// The recorder, if the settings ask for it.
+pub(crate) fn recorder(settings: &Settings) -> Option<Arc<dyn Observe>> {
+    Some(Arc::new(Recorder::of_settings(settings)?))
 }
 
 /// Looks at a runtime from now on, as its builder and the environment ask for it.

@@ -148,7 +148,7 @@ impl Recorder {
 
     /// That of a runtime, if it has one.
     pub(crate) fn of(shared: &Shared) -> Option<&Self> {
-        shared.observer.as_ref()?.as_any().downcast_ref()
+        shared.config.observers.iter().find_map(|observer| observer.as_any().downcast_ref())
     }
 
     fn tell(&self, write: impl FnOnce(&Ring, u64)) {
@@ -166,9 +166,9 @@ impl Recorder {
 }
 
 impl Observe for Recorder {
-    fn of_core(self: Arc<Self>) -> Box<dyn ObserveCore> {
+    fn of_core(self: Arc<Self>, _index: usize, _is_guest: bool) -> Option<Box<dyn ObserveCore>> {
         let times = self.waiting.is_some().then(|| Times { polls: Buckets::new(), delays: Buckets::new() });
-        Box::new(Probe {
+        Some(Box::new(Probe {
             recorder: self.clone(),
             clock: self.clock.clone(),
             ring: self.events.map(Ring::new),
@@ -176,7 +176,7 @@ impl Observe for Recorder {
             doing: AtomicU64::new(Doing::Nothing.bits()),
             since: AtomicU64::new(0),
             told: AtomicU64::new(0),
-        })
+        }))
     }
 
     fn woken(&self, id: u64) {
@@ -224,7 +224,7 @@ impl ObserveCore for Probe {
         }
     }
 
-    fn end(&self, then: Then) {
+    fn end(&self, then: Then, _was_again: bool) {
         let Doing::Polls(task) = Doing::of(self.doing.load(Relaxed)) else { return };
         let at = self.clock.now();
         let took = at.saturating_sub(self.since.load(Relaxed));
@@ -300,7 +300,7 @@ impl ObserveCore for Probe {
 impl Probe {
     /// That of a core, if it has one.
     pub(crate) fn of(core: &Core) -> Option<&Self> {
-        core.observer.as_ref()?.as_any().downcast_ref()
+        core.observers.iter().find_map(|observer| observer.as_any().downcast_ref())
     }
 
     #[inline(always)]

@@ -13,6 +13,7 @@ mod models;
 mod per_core;
 mod phases;
 pub(crate) mod settings;
+mod turns;
 
 use std::fmt;
 use std::future::{Future, poll_fn};

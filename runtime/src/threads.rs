@@ -10,16 +10,12 @@ use std::sync::Arc;
 use mini_context::contain;
 
 use crate::primitives::thread::{self, Builder, Thread};
-use crate::runtime::Phases;
 
 /// What a thread runs.
 pub(crate) type Body = Box<dyn FnOnce() + Send>;
 
 /// What a user wants to be called on each thread.
 pub(crate) type Hook = Arc<dyn Fn() + Send + Sync>;
-
-/// What a user wants to be told of each turn of a worker.
-pub(crate) type TurnHook = Arc<dyn Fn(&Phases) + Send + Sync>;
 
 /// The hooks around the life of a thread.
 #[derive(Clone, Default)]
@@ -29,8 +25,6 @@ pub(crate) struct Hooks {
     /// Before a worker waits, and after.
     pub(crate) park: Option<Hook>,
     pub(crate) unpark: Option<Hook>,
-    /// After each turn of a worker.
-    pub(crate) turn: Option<TurnHook>,
 }
 
 impl Hooks {
@@ -48,10 +42,6 @@ impl Hooks {
 
     pub(crate) fn after_park(&self) {
         call(self.unpark.as_deref(), "on_thread_unpark");
-    }
-
-    pub(crate) fn after_turn(&self, phases: &Phases) {
-        call(self.turn.as_deref().map(|hook| || hook(phases)), "on_turn");
     }
 }
 
@@ -93,7 +83,7 @@ impl fmt::Debug for Names {
 }
 
 /// Calls a hook, whose panic must not take the thread along.
-fn call(hook: Option<impl Fn()>, name: &str) {
+pub(crate) fn call(hook: Option<impl Fn()>, name: &str) {
     if let Some(hook) = hook
         && contain(hook).is_none()
     {

@@ -48,6 +48,7 @@ impl Registration {
     }
 
     /// Returns an error in a child of fork(2) if the reactor was made before the fork.
+    #[inline]
     pub(crate) fn check_process(&self) -> io::Result<()> {
         self.reactor.check_process()
     }

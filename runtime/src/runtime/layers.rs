@@ -9,6 +9,7 @@ use mini_context::contain;
 
 use super::Id;
 use super::settings::Settings;
+use super::turns::Turns;
 use crate::insight;
 use crate::say::Throttle;
 use crate::scheduler::config::Config;
@@ -29,8 +30,9 @@ pub(crate) struct Layers {
 }
 
 /// Begins a runtime.
-pub(crate) fn begin(config: Config, settings: Settings) -> io::Result<Arc<Shared>> {
-    let config = insight::install_recorder(config, &settings);
+pub(crate) fn begin(mut config: Config, settings: Settings) -> io::Result<Arc<Shared>> {
+    config.observers.extend(insight::recorder(&settings));
+    config.observers.extend(settings.on_turn.clone().map(Turns::observer));
     let layers = Layers {
         id: Id::next(),
         settings,

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 #[cfg(feature = "insight")]
 use crate::insight::Warning;
+use crate::runtime::Phases;
 use crate::scheduler::config::{invalid, variable};
 use crate::task::{JoinError, TaskError};
 
@@ -17,6 +18,9 @@ type PanicHook = Arc<dyn Fn(&JoinError) + Send + Sync>;
 
 /// Called with an error that no join handle will see.
 type ErrorHook = Arc<dyn Fn(&TaskError) + Send + Sync>;
+
+/// Called with each turn of a worker.
+pub(crate) type TurnHook = Arc<dyn Fn(&Phases) + Send + Sync>;
 
 /// Called with what the watcher has seen.
 #[cfg(feature = "insight")]
@@ -54,6 +58,7 @@ pub(crate) struct Settings {
     /// Whether the environment may ask for a trace.
     pub(crate) heeds_trace_variable: bool,
     pub(crate) trace_path: Option<PathBuf>,
+    pub(crate) on_turn: Option<TurnHook>,
     pub(crate) on_task_panic: Option<PanicHook>,
     pub(crate) on_task_error: Option<ErrorHook>,
 }

@@ -106,7 +106,7 @@ impl Drop for OnPanic<'_> {
         if !thread::panicking() || self.was_panicking || !self.has_begun.get() {
             return;
         }
-        if let Some(observer) = &self.shared.observer {
+        for observer in &self.shared.config.observers {
             observer.ended(self.shared);
         }
         self.shared.extension.main_panicked(self.shared);

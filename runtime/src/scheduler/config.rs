@@ -39,8 +39,8 @@ pub(crate) struct Config {
     pub(crate) shutdown_grace: Duration,
     pub(crate) start_paused: bool,
     pub(crate) hooks: Hooks,
-    /// Is told what the runtime does.
-    pub(crate) observer: Option<Arc<dyn Observe>>,
+    /// Are told what the runtime does.
+    pub(crate) observers: Vec<Arc<dyn Observe>>,
     /// The clock of a simulation, and what chooses the tasks that run.
     pub(crate) simulation: Option<(Clock, Arc<dyn Pick>)>,
 }
@@ -60,7 +60,7 @@ impl Config {
             shutdown_grace: Duration::from_secs(1),
             start_paused: false,
             hooks: Hooks::default(),
-            observer: None,
+            observers: Vec::new(),
             simulation: None,
         }
     }

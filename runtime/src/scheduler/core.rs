@@ -74,7 +74,7 @@ pub(crate) struct Core {
     /// If something else than the worker's rule chooses what runs next.
     pub(crate) pick: Option<Arc<dyn Pick>>,
     /// Is told what the owner does, if the user asks for that.
-    pub(crate) observer: Option<Box<dyn ObserveCore>>,
+    pub(crate) observers: Vec<Box<dyn ObserveCore>>,
     /// Entries in the owner's queue, as of its last look at the driver.
     queued: AtomicUsize,
     /// Shared tasks of each class here, as of the same look, when the owner ran none.
@@ -205,7 +205,7 @@ impl Core {
             shared_begun: AtomicU64::default(),
             counts: Counts::new(clock),
             pick: None,
-            observer: None,
+            observers: Vec::new(),
             queued: AtomicUsize::default(),
             noted: Default::default(),
             owner: AtomicI32::default(),
@@ -328,7 +328,7 @@ impl Core {
     /// The owner is about to queue a task that it has woken, here or where any worker finds it.
     #[inline]
     pub(crate) fn tell_wake(&self, task: &Queued) {
-        if let Some(observer) = &self.observer {
+        for observer in &self.observers {
             observer.woken(task.id().get());
         }
     }

@@ -1,7 +1,7 @@
 //! Observers: who is told what the workers of a runtime do.
 //!
 //! Set by [`Config`](super::config::Config); most runtimes have none, and pay a branch for each question. The owner of
-//! a core tells that core's observer, other threads the runtime's.
+//! a core tells that core's observers, other threads the runtime's. An observer says only what it hears.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -11,20 +11,20 @@ use crate::task::Task;
 
 /// The observer of a runtime, told by threads that hold no core.
 pub(crate) trait Observe: Send + Sync {
-    /// An observer for one more core.
-    fn of_core(self: Arc<Self>) -> Box<dyn ObserveCore>;
+    /// An observer for one more core, if it has one: that of a worker, or of a guest.
+    fn of_core(self: Arc<Self>, index: usize, is_guest: bool) -> Option<Box<dyn ObserveCore>>;
 
-    fn woken(&self, id: u64);
+    fn woken(&self, _id: u64) {}
 
     /// Also of a blocking job, which any thread spawns.
-    fn spawned(&self, task: &Task);
+    fn spawned(&self, _task: &Task) {}
 
-    fn job_begins(&self, id: u64);
+    fn job_begins(&self, _id: u64) {}
 
-    fn job_ends(&self, id: u64);
+    fn job_ends(&self, _id: u64) {}
 
     /// The runtime has ended, or a `block_on` has panicked: what was seen may be written. Called more than once.
-    fn ended(&self, shared: &Shared);
+    fn ended(&self, _shared: &Shared) {}
 
     /// For the module that has set it.
     fn as_any(&self) -> &dyn Any;
@@ -35,8 +35,8 @@ pub(crate) trait ObserveCore: Send + Sync {
     /// The poll of a task begins, with the end of the last one if the worker did `nothing_else` since.
     fn begin(&self, id: u64, nothing_else: bool);
 
-    /// The poll is over.
-    fn end(&self, then: Then);
+    /// The poll is over, of a task that may have been of the class *again*.
+    fn end(&self, then: Then, was_again: bool);
 
     /// The owner waits for something to do, or leaves the core.
     fn parks(&self);
@@ -45,19 +45,27 @@ pub(crate) trait ObserveCore: Send + Sync {
     fn unparks(&self);
 
     /// The owner queues a task.
-    fn woken(&self, id: u64);
+    fn woken(&self, _id: u64) {}
 
     /// The owner spawns a task, which is given back: a reference to it would be a store for those who do not observe.
-    fn spawned(&self, task: Task) -> Task;
+    fn spawned(&self, task: Task) -> Task {
+        task
+    }
 
     /// The owner has taken tasks from another core.
-    fn stole(&self, tasks: usize);
+    fn stole(&self, _tasks: usize) {}
 
     /// The owner has delivered events and fired timers.
     fn delivered(&self, events: usize, timers: usize);
 
+    /// The owner wakes a future of the idle queue.
+    fn wakes_idle(&self) {}
+
+    /// A look at the driver or a wait follows, or the owner leaves the core. May run code of a user.
+    fn turn_ends(&self) {}
+
     /// The numbers of tasks that wait here, and for any worker.
-    fn queues(&self, here: usize, injected: usize);
+    fn queues(&self, _here: usize, _injected: usize) {}
 
     /// For the module that has set it.
     fn as_any(&self) -> &dyn Any;

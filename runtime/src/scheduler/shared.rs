@@ -26,7 +26,7 @@ use crate::scheduler::guests::Guests;
 use crate::scheduler::idle::ParkedSet;
 use crate::scheduler::local_queue::LocalQueue;
 use crate::scheduler::monitor::Monitor;
-use crate::scheduler::observe::Observe;
+use crate::scheduler::observe::{Observe, ObserveCore};
 use crate::scheduler::poller::PollerRole;
 use crate::scheduler::until_idle::UntilIdle;
 use crate::scheduler::worker;
@@ -48,8 +48,6 @@ pub(crate) struct Shared {
     /// In an allocation of its own: the last thing that a thread does is to say that it no longer keeps this runtime.
     pub(super) end: Arc<End>,
     pub(super) until_idle: UntilIdle,
-    /// Is told what the runtime does, if the user asks for that; each core then has an observer of its own.
-    pub(crate) observer: Option<Arc<dyn Observe>>,
     /// The layers above.
     pub(crate) extension: Box<dyn Extension>,
     /// The cores of threads in `block_on` of a multi-threaded runtime.
@@ -83,11 +81,10 @@ impl Shared {
         let shared = Arc::new_cyclic(|weak| {
             // In other flavours no shared task is ever queued.
             let queue = || if config.is_multi_thread { LocalQueue::new() } else { LocalQueue::without_room() };
-            let observer = config.observer.clone();
             let new_core = |index| {
                 let queues = [queue(), queue()];
                 let mut core = Core::new(weak.as_ptr(), index, false, queues, clock.clone(), post.clone());
-                core.observer = observer.clone().map(Observe::of_core);
+                core.observers = observers_of(&config.observers, index, false);
                 core.pick = config.simulation.as_ref().map(|(_, pick)| pick.clone());
                 core
             };
@@ -103,7 +100,6 @@ impl Shared {
                 process: mini_net::Process::current(),
                 end: Arc::new(End::new(config.workers)),
                 until_idle: UntilIdle::default(),
-                observer,
                 extension,
                 guests: Guests::default(),
                 lacks_threads: AtomicBool::new(false),
@@ -147,7 +143,7 @@ impl Shared {
             let queues = [LocalQueue::without_room(), LocalQueue::without_room()];
             let (shared, index) = (self.cores[0].shared_address(), self.cores.len() + number);
             let mut core = Core::new(shared, index, true, queues, driver.timers().clock().clone(), driver.handle());
-            core.observer = self.observer.clone().map(Observe::of_core);
+            core.observers = observers_of(&self.config.observers, index, true);
             core
         })
     }
@@ -207,7 +203,7 @@ impl Shared {
             std::task::Poll::Ready((job.take().expect("polled once"))())
         });
         let (task, handle) = task::new(future, self.cores[0].schedule(), Start::Shared, origin);
-        if let Some(observer) = &self.observer {
+        for observer in &self.config.observers {
             observer.spawned(&task);
         }
         self.blocking.push_job(task.into_queued());
@@ -247,6 +243,10 @@ impl Shared {
     pub(super) fn is_any_task_alive(&self) -> bool {
         self.cores.iter().any(|core| core.shared_alive() > 0)
     }
+}
+
+fn observers_of(observers: &[Arc<dyn Observe>], core: usize, is_guest: bool) -> Vec<Box<dyn ObserveCore>> {
+    observers.iter().filter_map(|observer| observer.clone().of_core(core, is_guest)).collect()
 }
 
 /// The threads on which `net` resolves names.

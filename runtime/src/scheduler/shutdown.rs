@@ -265,7 +265,7 @@ impl Shared {
     /// had locked stays locked.
     pub(crate) fn shutdown(self: &Arc<Self>, grace: Option<Duration>) -> ShutdownReport {
         let left = self.end_all(grace);
-        if let Some(observer) = &self.observer {
+        for observer in &self.config.observers {
             observer.ended(self);
         }
         left

@@ -19,6 +19,7 @@ use crate::primitives::atomic::Ordering::Relaxed;
 use crate::primitives::thread::ThreadId;
 use crate::scheduler::context;
 use crate::scheduler::core::{Core, Kept};
+use crate::scheduler::driver::Delivered;
 use crate::scheduler::meter::Meter;
 use crate::scheduler::monitor;
 use crate::scheduler::observe::Then;
@@ -31,14 +32,12 @@ mod free_core;
 mod look;
 mod next;
 mod park;
-mod phases;
 mod thread;
 mod turn;
 
 use free_core::close_if_closing;
 pub(crate) use free_core::{NoCore, close_core, with_free_core};
 use next::{Debt, Quota, Why};
-use phases::Recorder;
 pub(crate) use thread::start_thread;
 
 /// Why [`Worker::drive`] returned.
@@ -92,8 +91,6 @@ pub(crate) struct Worker<'a> {
     long_run: u64,
     /// The run in progress was.
     is_told: bool,
-    /// If the user wants to be told of each turn.
-    recorder: Option<Recorder>,
     slack: Option<u64>,
     /// It runs tasks that other workers may run too.
     has_shared: bool,
@@ -152,19 +149,15 @@ impl<'a> Worker<'a> {
             quotas: Default::default(),
             was_woken: true,
             is_told: false,
-            long_run: if core.observer.is_some() { 0 } else { WAKE_COST },
-            recorder: None,
+            long_run: if !core.observers.is_empty() { 0 } else { WAKE_COST },
             slack,
             has_shared: shared.is_multi_thread() && core.takes_shared(),
             is_for_embedder: false,
             context: Some(context),
         };
         worker.count_from_now();
-        if !core.is_guest() {
-            worker.recorder = Recorder::of(&shared.config, worker.meter.system_now());
-        }
         core.counts.busy.unpark(worker.meter.system_now());
-        if let Some(observer) = &core.observer {
+        for observer in &core.observers {
             observer.unparks();
         }
         Ok(worker)
@@ -255,7 +248,7 @@ impl<'a> Worker<'a> {
             self.begin_long_run(expected);
             self.meter.leave_out();
         }
-        if let Some(observer) = &self.core.observer {
+        for observer in &self.core.observers {
             observer.begin(task, !self.core.take_left_out());
         }
     }
@@ -264,8 +257,8 @@ impl<'a> Worker<'a> {
     #[inline(never)]
     fn tell_end(&mut self, then: Then) {
         self.is_told = false;
-        if let Some(observer) = &self.core.observer {
-            observer.end(then);
+        for observer in &self.core.observers {
+            observer.end(then, self.why != Why::Woken);
         }
         self.end_long_run();
     }
@@ -337,12 +330,30 @@ impl<'a> Worker<'a> {
         self.shared.is_closing()
     }
 
+    /// Tells of events that were delivered and timers that were fired.
+    #[inline]
+    fn note_delivered(&self, delivered: Delivered) {
+        for observer in &self.core.observers {
+            observer.delivered(delivered.events, delivered.timers);
+        }
+    }
+
+    /// Tells of the end of a turn.
+    #[inline]
+    fn end_turn(&mut self) {
+        if !self.core.observers.is_empty() {
+            self.count_unmeasured();
+            self.core.observers.iter().for_each(|observer| observer.turn_ends());
+            self.meter.leave_out(); // a hook is no part of the next run
+        }
+    }
+
     /// Lets one future of the idle queue go on, unless the driver brings something to do.
     fn release_idle(&mut self) {
         self.look();
         let has_work = self.core.has_owned_work() || self.core.shared_len() > 0 || self.sees_work();
         if !has_work && self.core.idle_queue().release() {
-            self.note_idle();
+            self.core.observers.iter().for_each(|observer| observer.wakes_idle());
         }
     }
 
@@ -407,7 +418,7 @@ impl Drop for Worker<'_> {
         core.is_up.store(false, Relaxed);
         self.meter.leave_out();
         core.counts.busy.park(self.meter.system_now());
-        if let Some(observer) = &core.observer {
+        for observer in &core.observers {
             observer.parks();
         }
         core.note_queue();

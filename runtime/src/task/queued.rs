@@ -274,14 +274,14 @@ impl Queued {
     /// Runs it on a blocking thread; contains its panics.
     pub(crate) fn serve(self) {
         let (id, shared) = (self.id().get(), self.header().schedule.arc());
-        if let Some(observer) = &shared.observer {
+        for observer in &shared.config.observers {
             observer.job_begins(id);
         }
         context::serve(&shared, || {
             let (ran, _) = self.run(u32::MAX, || None);
             debug_assert!(matches!(ran, Ran::Ended), "a job does not wait");
         });
-        if let Some(observer) = &shared.observer {
+        for observer in &shared.config.observers {
             observer.job_ends(id);
         }
     }

@@ -108,7 +108,7 @@ impl Schedule {
             }
         });
         if let Some(task) = task {
-            if let Some(observer) = &self.core().shared().observer {
+            for observer in &self.core().shared().config.observers {
                 observer.woken(id);
             }
             self.core().shared().inject(task);

@@ -129,7 +129,7 @@ impl<R> Builder<R> {
     ///
     /// See also [`Phases`].
     pub fn on_turn(&mut self, hook: impl Fn(&Phases) + Send + Sync + 'static) -> &mut Self {
-        self.config.hooks.turn = Some(Arc::new(hook));
+        self.settings.on_turn = Some(Arc::new(hook));
         self
     }
 

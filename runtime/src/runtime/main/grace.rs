@@ -54,10 +54,8 @@ struct Events {
 impl Events {
     /// Ends the process, which has left something.
     fn exit(&self) -> ! {
-        if let Some(program) = self.program.upgrade()
-            && let Some(observer) = &program.observer
-        {
-            observer.ended(&program); // it will not shut down
+        if let Some(program) = self.program.upgrade() {
+            program.config.observers.iter().for_each(|observer| observer.ended(&program)); // it will not shut down
         }
         drop(super::Written);
         std::process::exit(LEFT.into())

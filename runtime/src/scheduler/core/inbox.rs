@@ -13,7 +13,7 @@ impl Core {
     /// Leaves a task for the owner, and rings.
     pub(crate) fn post(&self, task: Task) {
         self.note_intruder(task.id().get());
-        if let Some(observer) = &self.shared().observer {
+        for observer in &self.shared().config.observers {
             observer.woken(task.id().get());
         }
         self.inbox.push(task);

@@ -95,8 +95,8 @@ impl Core {
     /// The owner has taken tasks from another core.
     fn note_steal(&self, tasks: usize) {
         self.counts.steals.add(tasks as u64);
-        if let Some(observer) = self.observer.as_ref().filter(|_| tasks > 0) {
-            observer.stole(tasks);
+        if tasks > 0 {
+            self.observers.iter().for_each(|observer| observer.stole(tasks));
         }
     }
 }

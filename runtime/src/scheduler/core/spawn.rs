@@ -39,10 +39,7 @@ impl Core {
 
     #[inline]
     fn tell_spawn(&self, task: Task) -> Task {
-        match &self.observer {
-            Some(observer) => observer.spawned(task),
-            None => task,
-        }
+        self.observers.iter().fold(task, |task, observer| observer.spawned(task))
     }
 
     /// Registers and queues a shared task that this thread, the owner, has spawned.
@@ -69,7 +66,7 @@ impl Core {
     /// Posts a task that another thread has spawned for this core. Cancels it if the core is closed.
     pub(crate) fn spawn_posted(&self, task: Task) {
         self.note_intruder(task.id().get());
-        if let Some(observer) = &self.shared().observer {
+        for observer in &self.shared().config.observers {
             observer.spawned(&task);
         }
         let registry = lock(&self.shared_tasks);

@@ -31,7 +31,7 @@ impl Shared {
 
     /// Registers a shared task with `core`, and leaves it for any worker.
     fn spawn_injected(&self, core: &Core, task: Task) {
-        if let Some(observer) = &self.observer {
+        for observer in &self.config.observers {
             observer.spawned(&task);
         }
         if let Some(entry) = core.register_shared(task) {

@@ -104,7 +104,7 @@ impl Worker<'_> {
 
     /// Records how many tasks wait here, and for any worker.
     pub(super) fn record_queues(&self) {
-        if let Some(observer) = &self.core.observer {
+        for observer in &self.core.observers {
             let injected = Class::ALL.iter().map(|&class| self.shared.injector(class).len()).sum();
             observer.queues(self.core.queue_depth(), injected);
         }

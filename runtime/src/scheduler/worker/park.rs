@@ -103,10 +103,9 @@ impl Worker<'_> {
         let now = self.meter.system_now();
         core.counts.busy.park(now);
         self.record_queues();
-        if let Some(observer) = &core.observer {
+        for observer in &core.observers {
             observer.parks();
         }
-        self.note_wait(now);
         core.unparker.announce(wait);
         if !core.is_guest() {
             self.shared.idle.park(core.index());
@@ -119,10 +118,9 @@ impl Worker<'_> {
         self.put_off_look();
         let now = self.meter.system_now();
         core.counts.busy.unpark(now);
-        if let Some(observer) = &core.observer {
+        for observer in &core.observers {
             observer.unparks();
         }
-        self.note_waited(now);
         let was_woken = core.unparker.retract();
         core.is_up.store(true, Relaxed);
         if !core.is_guest() {
