@@ -248,7 +248,11 @@ impl<'a, T: AsFd> ReadExact<'a, T> {
 impl<'a, T: AsFd> ReadToEnd<'a, T> {
     #[track_caller]
     pub(crate) fn new(source: &'a Source<T>, site: &'static Site, buf: &'a mut Vec<u8>) -> ReadToEnd<'a, T> {
-        ReadToEnd { waiting: Waiting::new(source, site), buf, read: 0 }
+        ReadToEnd::of(source, Wait::here(site), buf)
+    }
+
+    pub(crate) fn of(source: &'a Source<T>, wait: Wait, buf: &'a mut Vec<u8>) -> ReadToEnd<'a, T> {
+        ReadToEnd { waiting: Waiting::of(source, wait), buf, read: 0 }
     }
 }
 

@@ -16,7 +16,8 @@
 //! # std::io::Result::Ok(()) }).unwrap();
 //! ```
 
-// A child is started by the standard library; `process/watch.rs` notices its end, `process/pipe.rs` has the pipes.
+// A child is started by the standard library; `process/watch.rs` notices its end. Its pipes are those of
+// `mini_net`.
 //
 // # Who reaps
 //
@@ -39,7 +40,6 @@ mod child;
 mod command;
 mod orphans;
 mod output;
-mod pipe;
 #[cfg_attr(not(feature = "sim"), path = "process/not_simulated.rs")]
 mod simulated;
 mod stdin;
@@ -49,5 +49,4 @@ mod watch;
 pub use child::{Child, Wait};
 pub use command::Command;
 pub use output::{ChildOutput, ChildStderr, ChildStdout, kind};
-pub use pipe::{Read, ReadExact, ReadToEnd, Write, WriteAll};
-pub use stdin::ChildStdin;
+pub use stdin::{ChildStdin, Write, WriteAll};

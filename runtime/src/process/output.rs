@@ -1,15 +1,16 @@
 //! `ChildStdout` and `ChildStderr`: reading from a child, bit by bit or all there is.
 
 use std::fmt;
+use std::fs::File;
 use std::io;
 use std::marker::PhantomData;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::process::{self, Stdio};
 
-use mini_net::{Interest, IoKind, Site};
+use mini_net::future::{Read, ReadExact, ReadToEnd};
+use mini_net::unix::pipe::Receiver;
 
 use super::child::Wait;
-use super::pipe::{Pipe, Read, ReadExact, ReadToEnd};
 
 /// The end to read from of the pipe that is a child's standard output.
 ///
@@ -45,7 +46,7 @@ pub type ChildStderr = ChildOutput<kind::Stderr>;
 /// # std::io::Result::Ok(()) }).unwrap();
 /// ```
 pub struct ChildOutput<K> {
-    pipe: Pipe,
+    pipe: Receiver,
     kind: PhantomData<fn() -> K>,
 }
 
@@ -111,10 +112,9 @@ impl<K: OutputKind> ChildOutput<K> {
     ///
     /// # Errors
     ///
-    /// Returns the errors of fcntl(2) and epoll_ctl(2), and an error if the runtime has shut down.
+    /// Returns the errors of fcntl(2).
     pub fn from_std(output: K::Std) -> io::Result<Self> {
-        let pipe = Pipe::new(output.into(), Interest::READABLE)?;
-        Ok(Self { pipe, kind: PhantomData })
+        Ok(Self { pipe: Receiver::from_owned_fd_unchecked(output.into())?, kind: PhantomData })
     }
 
     /// Reads the available bytes into the front of `buf`; returns their number.
@@ -137,8 +137,8 @@ impl<K: OutputKind> ChildOutput<K> {
     ///
     /// Safe: a future dropped before it is ready has taken no byte.
     #[track_caller]
-    pub fn read<'a>(&'a self, buf: &'a mut [u8]) -> Read<'a> {
-        self.pipe.read(mini_net::Wait::here(const { &reads::<K>("read") }), buf)
+    pub fn read<'a>(&'a self, buf: &'a mut [u8]) -> Read<'a, File> {
+        self.pipe.read(buf)
     }
 
     /// Reads until `buf` is full.
@@ -160,8 +160,8 @@ impl<K: OutputKind> ChildOutput<K> {
     ///
     /// A dropped future loses the number of bytes read: they are in the front of `buf`, and no longer in the pipe.
     #[track_caller]
-    pub fn read_exact<'a>(&'a self, buf: &'a mut [u8]) -> ReadExact<'a> {
-        self.pipe.read_exact(mini_net::Wait::here(const { &reads::<K>("read_exact") }), buf)
+    pub fn read_exact<'a>(&'a self, buf: &'a mut [u8]) -> ReadExact<'a, File> {
+        self.pipe.read_exact(buf)
     }
 
     /// Reads to the end of the output, and appends what it reads to `buf`.
@@ -194,8 +194,8 @@ impl<K: OutputKind> ChildOutput<K> {
     ///
     /// Safe: the bytes that were read are in `buf`.
     #[track_caller]
-    pub fn read_to_end<'a>(&'a self, buf: &'a mut Vec<u8>) -> ReadToEnd<'a> {
-        self.pipe.read_to_end(mini_net::Wait::here(const { &reads::<K>("read_to_end") }), buf)
+    pub fn read_to_end<'a>(&'a self, buf: &'a mut Vec<u8>) -> ReadToEnd<'a, File> {
+        self.pipe.read_to_end(buf)
     }
 
     /// Leaves the runtime and becomes a descriptor that blocks.
@@ -217,7 +217,7 @@ impl<K: OutputKind> ChildOutput<K> {
     ///
     /// Returns the errors of fcntl(2).
     pub fn into_owned_fd(self) -> io::Result<OwnedFd> {
-        self.pipe.into_blocking()
+        self.pipe.into_blocking_fd()
     }
 }
 
@@ -245,11 +245,6 @@ impl<K: OutputKind> TryFrom<ChildOutput<K>> for Stdio {
     }
 }
 
-/// A method that reads an output.
-const fn reads<K: OutputKind>(method: &'static str) -> Site {
-    Site { owner: K::NAME, method, kind: IoKind::Read }
-}
-
 /// Waits for a child, and reads both outputs to the end.
 pub(super) async fn collect(
     wait: Wait<'_>,
@@ -265,7 +260,7 @@ pub(super) async fn collect(
 async fn rest<K>(output: Option<ChildOutput<K>>, call: mini_net::Wait) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     if let Some(output) = output {
-        output.pipe.read_to_end(call, &mut bytes).await?;
+        output.pipe.read_to_end_for(call, &mut bytes).await?;
     }
     Ok(bytes)
 }
@@ -301,14 +296,14 @@ mod io_traits {
     impl<K> AsyncRead for &ChildOutput<K> {
         #[track_caller]
         fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
-            self.pipe.poll_read(cx, buf)
+            Pin::new(&mut &self.pipe).poll_read(cx, buf)
         }
     }
 
     impl<K> AsyncRead for ChildOutput<K> {
         #[track_caller]
         fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
-            self.pipe.poll_read(cx, buf)
+            Pin::new(&mut &self.pipe).poll_read(cx, buf)
         }
     }
 }
@@ -326,7 +321,7 @@ mod tokio_io {
     impl<K> AsyncRead for ChildOutput<K> {
         #[track_caller]
         fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-            self.pipe.poll_read(cx, buf).map_ok(drop)
+            Pin::new(&mut self.get_mut().pipe).poll_read(cx, buf)
         }
     }
 }

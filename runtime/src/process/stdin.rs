@@ -1,13 +1,16 @@
 //! `ChildStdin`: writing to a child.
 
 use std::fmt;
+use std::fs::File;
+use std::future::Future;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::pin::Pin;
 use std::process::{self, Stdio};
+use std::task::{Context, Poll};
 
-use mini_net::{Interest, IoKind, Site, Wait};
-
-use super::pipe::{Pipe, Write, WriteAll};
+use mini_net::future;
+use mini_net::unix::pipe::Sender;
 
 /// The end to write to of the pipe that is a child's standard input.
 ///
@@ -31,12 +34,7 @@ use super::pipe::{Pipe, Write, WriteAll};
 /// assert_eq!(output.stdout.trim_ascii(), b"5");
 /// # std::io::Result::Ok(()) }).unwrap();
 /// ```
-pub struct ChildStdin(Option<Pipe>);
-
-/// A method that writes the input.
-const fn writes(method: &'static str) -> Site {
-    Site { owner: "ChildStdin", method, kind: IoKind::Write }
-}
+pub struct ChildStdin(Option<Sender>);
 
 impl ChildStdin {
     /// Takes over a pipe of the standard library, and makes it non-blocking.
@@ -55,9 +53,9 @@ impl ChildStdin {
     ///
     /// # Errors
     ///
-    /// Returns the errors of fcntl(2) and epoll_ctl(2), and an error if the runtime has shut down.
+    /// Returns the errors of fcntl(2).
     pub fn from_std(stdin: process::ChildStdin) -> io::Result<Self> {
-        Ok(Self(Some(Pipe::new(stdin.into(), Interest::WRITABLE)?)))
+        Sender::from_owned_fd_unchecked(stdin.into()).map(|pipe| Self(Some(pipe)))
     }
 
     /// Writes as much of the front of `buf` as there is room for; returns the number of bytes.
@@ -86,10 +84,7 @@ impl ChildStdin {
     /// Safe: a future dropped before it is ready has written no byte.
     #[track_caller]
     pub fn write<'a>(&'a self, buf: &'a [u8]) -> Write<'a> {
-        match &self.0 {
-            Some(pipe) => pipe.write(Wait::here(const { &writes("write") }), buf),
-            None => Write::CLOSED,
-        }
+        Write(self.0.as_ref().map(|pipe| pipe.write(buf)))
     }
 
     /// Writes all of `buf`.
@@ -111,10 +106,7 @@ impl ChildStdin {
     /// A dropped future loses the number of bytes written.
     #[track_caller]
     pub fn write_all<'a>(&'a self, buf: &'a [u8]) -> WriteAll<'a> {
-        match &self.0 {
-            Some(pipe) => pipe.write_all(Wait::here(const { &writes("write_all") }), buf),
-            None => WriteAll::CLOSED,
-        }
+        WriteAll(self.0.as_ref().map(|pipe| pipe.write_all(buf)))
     }
 
     /// Leaves the runtime and becomes a descriptor that blocks.
@@ -134,11 +126,49 @@ impl ChildStdin {
     ///
     /// Returns the errors of fcntl(2), and `BrokenPipe` if it was closed.
     pub fn into_owned_fd(self) -> io::Result<OwnedFd> {
-        self.0.ok_or_else(|| io::Error::from(io::ErrorKind::BrokenPipe))?.into_blocking()
+        self.0.ok_or_else(|| io::Error::from(io::ErrorKind::BrokenPipe))?.into_blocking_fd()
     }
 }
 
 /// Makes it the output of another child. Fails as [`into_owned_fd`](ChildStdin::into_owned_fd) does.
+/// Future of [`ChildStdin::write`]: resolves to `io::Result<usize>`, the number of bytes written.
+#[derive(Debug)]
+#[must_use = "futures do nothing unless awaited"]
+pub struct Write<'a>(Option<future::Write<'a, File>>);
+
+/// Future of [`ChildStdin::write_all`]: resolves to `io::Result<()>` when the whole buffer is written.
+#[derive(Debug)]
+#[must_use = "futures do nothing unless awaited"]
+pub struct WriteAll<'a>(Option<future::WriteAll<'a, File>>);
+
+impl Future for Write<'_> {
+    type Output = io::Result<usize>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        match &mut self.get_mut().0 {
+            Some(write) => Pin::new(write).poll(cx),
+            None => poll_closed(cx),
+        }
+    }
+}
+
+impl Future for WriteAll<'_> {
+    type Output = io::Result<()>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.get_mut().0 {
+            Some(write) => Pin::new(write).poll(cx),
+            None => poll_closed(cx),
+        }
+    }
+}
+
+/// The pipe was closed. A task may try again and again, so that others run after a while.
+fn poll_closed<R>(cx: &mut Context<'_>) -> Poll<io::Result<R>> {
+    let closed = || io::Error::new(io::ErrorKind::BrokenPipe, "writing to a child's stdin that was closed here");
+    mini_context::poll_budget(cx, std::ptr::null::<ChildStdin>()).map(|()| Err(closed()))
+}
+
 impl TryFrom<ChildStdin> for Stdio {
     type Error = io::Error;
 
@@ -181,13 +211,15 @@ mod io_traits {
 
     use futures_io::AsyncWrite;
 
-    use super::ChildStdin;
-    use crate::process::pipe::Pipe;
+    use super::{ChildStdin, poll_closed};
 
     impl AsyncWrite for ChildStdin {
         #[track_caller]
         fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-            Pipe::poll_write(self.0.as_ref(), cx, buf)
+            match &mut self.get_mut().0 {
+                Some(pipe) => Pin::new(pipe).poll_write(cx, buf),
+                None => poll_closed(cx),
+            }
         }
 
         /// Nothing is buffered here, so there is nothing to flush.
@@ -212,13 +244,15 @@ mod tokio_io {
 
     use tokio::io::AsyncWrite;
 
-    use super::ChildStdin;
-    use crate::process::pipe::Pipe;
+    use super::{ChildStdin, poll_closed};
 
     impl AsyncWrite for ChildStdin {
         #[track_caller]
         fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-            Pipe::poll_write(self.0.as_ref(), cx, buf)
+            match &mut self.get_mut().0 {
+                Some(pipe) => Pin::new(pipe).poll_write(cx, buf),
+                None => poll_closed(cx),
+            }
         }
 
         /// Nothing is buffered here, so there is nothing to flush.

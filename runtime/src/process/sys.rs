@@ -1,9 +1,6 @@
-//! The operating system's part: a file descriptor that reports the end of a child, if the system has one, and pipes
-//! that do not block.
+//! The operating system's part: a file descriptor that reports the end of a child, if the system has one.
 //!
-//! Called by `watch` and `pipe`.
-
-mod nonblocking;
+//! Called by `watch`.
 
 #[cfg(all(target_os = "linux", not(mini_kqueue_shim)))]
 #[path = "sys/pidfd.rs"]
@@ -14,4 +11,3 @@ mod backend;
 mod backend;
 
 pub(super) use backend::Pidfd;
-pub(super) use nonblocking::set_nonblocking;

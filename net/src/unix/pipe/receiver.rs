@@ -141,6 +141,12 @@ impl Receiver {
         ReadToEnd::new(self.source(), site!(read_to_end, Read), buf)
     }
 
+    // For calls that read as a part of their work.
+    #[doc(hidden)]
+    pub fn read_to_end_for<'a>(&'a self, wait: Wait, buf: &'a mut Vec<u8>) -> ReadToEnd<'a, File> {
+        ReadToEnd::of(self.source(), wait, buf)
+    }
+
     /// Reads once, without waiting. Returns `WouldBlock` if nothing has arrived. 0 may also mean that no writer has
     /// come yet.
     ///
