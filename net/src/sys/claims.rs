@@ -14,12 +14,11 @@
 //! - An fd of this crate's ([`Custody::Ours`]) is closed after it has been removed. Meanwhile no other fd gets its
 //!   number, and the kernel refuses to add it again: it needs no claim.
 //!
-//! Such an fd is added without the lock if its number is not claimed. A filter says so: a bit for each class of
-//! numbers, set under the lock while the class has claims. Relaxed, as an fd gets a number only after the former fd
-//! was closed, and so after its claim was made; the kernel orders the two.
+//! The lock is held during epoll_ctl(2), as the kernel holds one of the epoll instance.
 //!
 //! Rejected: a duplicate of the fd, for the registration alone (a descriptor and two system calls for each, and the
-//! other end is not told of a close). A table of all numbers (eight bytes for each socket). Leaving the runtime in
+//! other end is not told of a close). A table of all numbers (eight bytes for each socket). A filter in front of the
+//! lock (a listener for signals or a child is claimed, so in a server it said yes). Leaving the runtime in
 //! `get_mut` and coming back at the next wait (two system calls for each use; and a library may close its descriptor by
 //! itself).
 
@@ -29,33 +28,14 @@ use std::os::fd::RawFd;
 use std::sync::PoisonError;
 
 use super::{Custody, Token};
-use crate::primitives::atomic::{AtomicUsize, Ordering::Relaxed};
 use crate::primitives::{Mutex, MutexGuard};
 
 #[derive(Debug, Default)]
-pub(super) struct Claims {
-    filter: AtomicUsize,
-    owners: Mutex<HashMap<RawFd, Token>>,
-}
+pub(super) struct Claims(Mutex<HashMap<RawFd, Token>>);
 
 impl Claims {
     /// Registers a number by `add`, for `token`.
-    #[inline]
     pub(super) fn add(
-        &self,
-        number: RawFd,
-        token: Token,
-        custody: Custody,
-        add: impl FnOnce() -> io::Result<()>,
-    ) -> io::Result<()> {
-        if custody == Custody::Ours && self.filter.load(Relaxed) & class(number) == 0 {
-            return add();
-        }
-        self.add_locked(number, token, custody, add)
-    }
-
-    #[cold]
-    fn add_locked(
         &self,
         number: RawFd,
         token: Token,
@@ -65,50 +45,29 @@ impl Claims {
         let mut owners = self.owners();
         add()?;
         match custody {
+            Custody::Ours if owners.is_empty() => {} // without a hash
             Custody::Ours => drop(owners.remove(&number)),
             Custody::Users => drop(owners.insert(number, token)),
         }
-        self.note(&owners, number);
         Ok(())
     }
 
     /// Removes a number by `remove`, if it still belongs to `token`.
-    #[inline]
     pub(super) fn remove(&self, number: RawFd, token: Token, custody: Custody, remove: impl FnOnce()) {
-        match custody {
-            Custody::Ours => remove(),
-            Custody::Users => self.remove_claimed(number, token, remove),
+        if custody == Custody::Ours {
+            return remove();
         }
-    }
-
-    #[cold]
-    fn remove_claimed(&self, number: RawFd, token: Token, remove: impl FnOnce()) {
         let mut owners = self.owners();
         if owners.get(&number) == Some(&token) {
             remove();
             owners.remove(&number);
-            self.note(&owners, number);
-        }
-    }
-
-    /// Call after a claim of `number` has come or gone. Bits go with the last claim of all: an extra one costs a lock
-    /// now and then.
-    fn note(&self, owners: &HashMap<RawFd, Token>, number: RawFd) {
-        if owners.is_empty() {
-            self.filter.store(0, Relaxed);
-        } else if owners.contains_key(&number) {
-            self.filter.fetch_or(class(number), Relaxed);
         }
     }
 
     /// Poison is ignored: no user code runs under this lock.
     fn owners(&self) -> MutexGuard<'_, HashMap<RawFd, Token>> {
-        self.owners.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn class(number: RawFd) -> usize {
-    1 << (number as u32 % usize::BITS)
 }
 
 #[cfg(all(test, loom))]
@@ -211,23 +170,5 @@ mod tests {
         }
         assert!(!removes(&claims, 7, token(2), Custody::Users));
         assert!(removes(&claims, 7, token(1), Custody::Users));
-    }
-
-    #[test]
-    fn a_socket_takes_the_lock_only_where_its_number_may_be_claimed() {
-        let claims = Claims::default();
-        let is_locked = |number| {
-            let mut is_locked = false;
-            let add = || {
-                is_locked = claims.owners.try_lock().is_err();
-                Ok(())
-            };
-            claims.add(number, token(1), Custody::Ours, add).unwrap();
-            is_locked
-        };
-        assert!(!is_locked(7));
-        claims.add(7, token(2), Custody::Users, || Ok(())).unwrap();
-        assert!(!is_locked(8) && is_locked(7 + usize::BITS as RawFd) && is_locked(7));
-        assert!(!is_locked(7), "the claim is over");
     }
 }
