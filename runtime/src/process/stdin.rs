@@ -77,14 +77,17 @@ impl ChildStdin {
     ///
     /// # Panics
     ///
-    /// Outside a mini runtime, unless the pipe has already joined one.
+    /// Panics if it has to wait outside a mini runtime, unless the pipe has already joined one.
     ///
     /// # Cancel safety
     ///
     /// Safe: a future dropped before it is ready has written no byte.
     #[track_caller]
     pub fn write<'a>(&'a self, buf: &'a [u8]) -> Write<'a> {
-        Write(self.0.as_ref().map(|pipe| pipe.write(buf)))
+        match &self.0 {
+            Some(pipe) => Write(Some(pipe.write(buf))), // not in a closure: the caller's line counts
+            None => Write(None),
+        }
     }
 
     /// Writes all of `buf`.
@@ -106,7 +109,10 @@ impl ChildStdin {
     /// A dropped future loses the number of bytes written.
     #[track_caller]
     pub fn write_all<'a>(&'a self, buf: &'a [u8]) -> WriteAll<'a> {
-        WriteAll(self.0.as_ref().map(|pipe| pipe.write_all(buf)))
+        match &self.0 {
+            Some(pipe) => WriteAll(Some(pipe.write_all(buf))), // not in a closure: the caller's line counts
+            None => WriteAll(None),
+        }
     }
 
     /// Leaves the runtime and becomes a descriptor that blocks.
