@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 
-use mini_context::WakerOf;
+use mini_context::{WakerOf, contain};
 
 use crate::primitives::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
 use crate::primitives::lock;
@@ -118,7 +118,11 @@ struct DropInside<'a, 'b>(&'a mut MainFuture<'b>);
 
 impl Drop for DropInside<'_, '_> {
     fn drop(&mut self) {
-        (self.0)(None);
+        if thread::panicking() {
+            contain(|| (self.0)(None)); // a second panic would end the process
+        } else {
+            (self.0)(None);
+        }
     }
 }
 
@@ -168,18 +172,18 @@ fn wait_for_core(shared: &Arc<Shared>, core: &Core, id: Id, given: &mut MainFutu
     let told = OnPanic::new(shared);
     told.begin();
     let external = External::new(shared, id);
-    let waiting = Waiting { core, parker: &external.thread.parker };
     let _inside = shared.enter();
     let _polling = context::enter_external(shared); // until the future is dropped
     let polled = DropInside(&mut *given);
     let is_taken = external.poll(polled.0, || core.ownership.take_or_wait(&external.thread.parker));
     if is_taken {
-        std::mem::forget((polled, waiting)); // the future goes on, on the core
+        std::mem::forget(polled); // the future goes on, on the core
     }
     is_taken
 }
 
-/// A thread in `block_on` that polls its future itself. While it lives, dumps tell of that.
+/// A thread in `block_on` that polls its future itself, and may wait for the core of a `current_thread` runtime. While
+/// it lives, dumps tell of that.
 struct External<'a> {
     shared: &'a Shared,
     thread: Arc<ExternalThread>,
@@ -232,8 +236,9 @@ impl<'a> External<'a> {
 impl Drop for External<'_> {
     fn drop(&mut self) {
         if !self.shared.process.is_current() {
-            return; // a thread of the parent may have the lock
+            return; // threads of the parent may have the locks
         }
+        self.shared.cores[0].ownership.leave(&self.thread.parker);
         lock(&self.shared.externals).retain(|thread| !Arc::ptr_eq(thread, &self.thread));
     }
 }
@@ -267,17 +272,5 @@ struct EndPoll;
 impl Drop for EndPoll {
     fn drop(&mut self) {
         mini_context::end_poll();
-    }
-}
-
-/// Tells the ownership that an external thread does not wait any more.
-struct Waiting<'a> {
-    core: &'a Core,
-    parker: &'a Arc<Parker>,
-}
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        self.core.ownership.leave(self.parker);
     }
 }

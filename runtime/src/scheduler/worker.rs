@@ -170,6 +170,7 @@ impl<'a> Worker<'a> {
             if self.must_close() {
                 return Stop::Closing;
             }
+            self.check_process();
             match self.next() {
                 Some(entry) => {
                     self.run(entry);
@@ -360,12 +361,10 @@ impl<'a> Worker<'a> {
     /// Closes the core; see [`Core::close`].
     pub(crate) fn close(&mut self) {
         self.has_shared = false; // on a closed core no shared task may be queued
-        if !self.core.close() {
-            return;
-        }
+        let is_first = self.core.close();
         if self.core.is_guest() {
-            self.shared.fail_waits_in_place();
-        } else {
+            self.shared.fail_waits_in_place(); // also on one that was closed before this thread took it
+        } else if is_first {
             self.core.drop_shared_of_others();
             self.shared.core_closed();
         }

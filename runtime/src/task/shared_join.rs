@@ -124,8 +124,9 @@ impl<T> SharedJoinHandle<T> {
     /// });
     /// ```
     pub fn abort(&self) {
-        if let Some(handle) = &*lock(&self.joined.handle) {
-            handle.abort();
+        let handle = lock(&self.joined.handle).as_ref().map(JoinHandle::abort_handle);
+        if let Some(handle) = handle {
+            handle.abort(); // may run a user's code: not under the lock
         }
     }
 

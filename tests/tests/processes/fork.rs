@@ -4,6 +4,7 @@
 
 #![allow(unsafe_code)]
 
+use std::cell::Cell;
 use std::fmt::Debug;
 use std::fs;
 use std::future::{pending, poll_fn};
@@ -12,6 +13,7 @@ use std::net::{TcpListener as StdListener, TcpStream as StdStream};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::panic::{self, AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
 use std::sync::mpsc;
 use std::task::Poll;
 use std::thread;
@@ -431,6 +433,34 @@ fn a_child_forked_by_a_future_that_never_waits_does_not_go_on() {
         held.recv().unwrap();
         fork_and_go_on(&runtime, yield_now); // beside the thread that has the core
         std::mem::forget(runtime);
+    });
+}
+
+#[test]
+fn a_child_forked_by_a_future_polls_no_task_of_its_parent() {
+    let _ = in_child("a_child_forked_by_a_future_polls_no_task_of_its_parent", || {
+        let mut paused = Builder::new_current_thread();
+        paused.start_paused(true); // a look comes after a number of polls, however long the fork takes
+        for builder in [paused, multi_thread(2)] {
+            let runtime = builder.build().unwrap();
+            let (polls, mut forked) = (Rc::new(Cell::new(0)), None);
+            let ended = catch_unwind(AssertUnwindSafe(|| {
+                runtime.block_on(async {
+                    for _ in 0..3 {
+                        let polls = polls.clone();
+                        drop(mini::spawn_local(async move { polls.set(polls.get() + 1) }));
+                    }
+                    forked = Some(Forked::now());
+                    yield_now().await;
+                });
+            }));
+            let forked = forked.unwrap();
+            if forked.is_child() {
+                end_after(|| assert!(ended.is_err() && polls.get() == 0, "{} polls", polls.get()));
+            }
+            assert_eq!(forked.wait().exit_status(), Some(0));
+            assert_eq!((ended.is_ok(), polls.get()), (true, 3));
+        }
     });
 }
 

@@ -390,6 +390,27 @@ fn a_wait_in_place_ends_with_its_runtime() {
     });
 }
 
+/// The core of the nested `block_on` was closed before, as nobody held it. That is a race, so a few rounds.
+#[test]
+fn a_wait_in_place_that_begins_in_a_shutdown_ends_with_it() {
+    within(LIMIT, || {
+        for _ in 0..20 {
+            let runtime = multi_thread(1).build().unwrap();
+            runtime.block_on(async {}); // leaves the core of a guest
+            let (begun, has_begun) = mpsc::channel();
+            let handle = runtime.handle().clone();
+            drop(runtime.spawn(async move {
+                begun.send(()).unwrap();
+                spin_until(|| handle.dump().to_json().contains("\"has_ended\":true"));
+                block_in_place(|| handle.block_on(sleep(Duration::from_secs(3600))));
+            }));
+            has_begun.recv().unwrap();
+            let left = runtime.shutdown_timeout(LIMIT * 100);
+            assert!(left.is_empty(), "{left}");
+        }
+    });
+}
+
 /// Blocks the calling thread until `may_go` is closed.
 fn block(in_place: bool, begun: mpsc::Sender<()>, may_go: mpsc::Receiver<()>) {
     let blocks = || {

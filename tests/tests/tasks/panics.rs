@@ -380,3 +380,24 @@ fn a_waiter_that_panics_when_dropped_leaks_no_task() {
     drop(runtime);
     assert_eq!(Arc::strong_count(&held), 1);
 }
+
+#[test]
+fn a_second_panic_while_the_future_of_block_on_is_dropped_is_contained() {
+    struct Sore;
+    impl Drop for Sore {
+        fn drop(&mut self) {
+            panic!("second");
+        }
+    }
+    on_each_flavour(|builder| {
+        let runtime = builder.build().unwrap();
+        let held = Sore;
+        let future = std::future::poll_fn(move |_| -> Poll<()> {
+            let _held = &held;
+            panic!("first")
+        });
+        let ended = catch_unwind(AssertUnwindSafe(|| runtime.block_on(future)));
+        assert_eq!(text_of(&*ended.unwrap_err()), "first");
+        assert_alive(&runtime);
+    });
+}

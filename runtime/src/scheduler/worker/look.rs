@@ -82,7 +82,6 @@ impl Worker<'_> {
 
     /// Looks at all that has come from elsewhere since the last look.
     pub(super) fn look(&mut self) {
-        self.check_process();
         let core = self.core;
         self.note_mean_run();
         self.end_turn();

@@ -14,7 +14,6 @@ use crate::scheduler::until_idle::RECHECK;
 impl Worker<'_> {
     /// Waits until there is something to do.
     pub(super) fn park(&mut self) {
-        self.check_process();
         self.ran += self.meter.leave_out(); // the last runs may not have been measured
         self.note_mean_run();
         if !self.spins() {
@@ -69,7 +68,7 @@ impl Worker<'_> {
             core.driver().poller().leave();
         }
         self.was_woken = self.end_wait();
-        if !self.is_alone() && !core.is_guest() {
+        if shared.monitor.is_started() && !core.is_guest() {
             shared.monitor.rouse(); // before the hook, which may block
         }
         shared.config.hooks.after_park();

@@ -29,7 +29,6 @@ impl<'a> Worker<'a> {
         let delivered = driver.serve(&mut self.events, None);
         self.note_delivered(delivered);
         let mut polls = self.run_ready();
-        self.check_process();
         if polls == 0 && !self.core.idle_queue().is_empty() {
             self.release_idle();
             polls = self.run_ready();
@@ -52,6 +51,7 @@ impl<'a> Worker<'a> {
         {
             self.run(entry);
             polls += 1;
+            self.check_process();
         }
         if polls > 0 {
             self.count_unmeasured();
