@@ -168,25 +168,25 @@ impl<T: AsFd> Source<T> {
 }
 
 /// The place where a future waits: an fd, or a standard stream.
-pub(crate) trait Place {
+pub(crate) trait Waitable {
     /// Removes the waiter of a future that is dropped.
     fn forget(&self, key: &mut Key);
 }
 
-impl<T: AsFd> Place for Source<T> {
+impl<T: AsFd> Waitable for Source<T> {
     fn forget(&self, key: &mut Key) {
         Source::forget(self, key);
     }
 }
 
 /// A future's hold on a place: when the future is dropped, its waiter is removed.
-pub(crate) struct Waiting<'a, P: Place> {
+pub(crate) struct Waiting<'a, P: Waitable> {
     pub(crate) place: &'a P,
     pub(crate) wait: Wait,
     pub(crate) key: Key,
 }
 
-impl<'a, P: Place> Waiting<'a, P> {
+impl<'a, P: Waitable> Waiting<'a, P> {
     #[track_caller]
     pub(crate) fn new(place: &'a P, site: &'static Site) -> Waiting<'a, P> {
         Waiting::of(place, Wait::here(site))
@@ -212,7 +212,7 @@ impl<T: AsFd> Waiting<'_, Source<T>> {
     }
 }
 
-impl<P: Place> Drop for Waiting<'_, P> {
+impl<P: Waitable> Drop for Waiting<'_, P> {
     fn drop(&mut self) {
         // Rare: a wait that has ended has no key.
         if !self.key.is_empty() {
@@ -423,7 +423,7 @@ const _: fn() = || {
     assert::<crate::addr::TryEach<'static, (), crate::TcpListener>>();
 };
 
-impl<P: Place> fmt::Debug for Waiting<'_, P> {
+impl<P: Waitable> fmt::Debug for Waiting<'_, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Wait { site, location } = &self.wait;
         write!(f, "{}::{} at {location}", site.owner, site.method)

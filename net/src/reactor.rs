@@ -33,8 +33,8 @@ use crate::ready::Ready;
 use crate::sys::{self, Custody, Poller, Token, fork::Process};
 
 mod blocks;
+mod cell;
 mod events;
-mod place;
 mod registration;
 #[cfg(feature = "sim")]
 mod simulated;
@@ -43,7 +43,7 @@ mod table;
 pub use events::Events;
 pub(crate) use registration::Registration;
 
-use place::Lease;
+use cell::SlotLease;
 use table::Table;
 
 /// A handle to one epoll or kqueue instance and the sockets registered with it.
@@ -64,12 +64,12 @@ use table::Table;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Clone)]
-pub struct Reactor(Arc<Shared>);
+pub struct Reactor(Arc<ReactorState>);
 
 /// A handle that does not keep the reactor open.
-pub(crate) struct WeakReactor(Weak<Shared>);
+pub(crate) struct WeakReactor(Weak<ReactorState>);
 
-struct Shared {
+struct ReactorState {
     poller: Poller,
     /// Read-locked to deliver events, so that several threads can turn at the same time.
     table: RwLock<Table>,
@@ -96,7 +96,7 @@ impl Reactor {
     pub fn new() -> io::Result<Reactor> {
         let (poller, table) = (Poller::new()?, RwLock::default());
         let (on_use, registered) = (OnceLock::new(), AtomicUsize::new(0));
-        Ok(Reactor(Arc::new(Shared { poller, table, on_use, process: Process::current(), registered })))
+        Ok(Reactor(Arc::new(ReactorState { poller, table, on_use, process: Process::current(), registered })))
     }
 
     /// Waits for events and wakes the tasks that wait for them; returns the number of events.
@@ -269,7 +269,7 @@ impl Reactor {
     }
 
     /// Takes a place in the table. If it is the first, wakes `on_use`.
-    fn enter(&self, ready: Ready) -> io::Result<(Token, Lease)> {
+    fn enter(&self, ready: Ready) -> io::Result<(Token, SlotLease)> {
         self.check_process()?;
         let mut table = self.table_mut();
         let is_first = table.len() == 0;

@@ -79,9 +79,9 @@ struct Limits {
 struct State<J> {
     queue: VecDeque<Work<J>>,
     /// Threads that wait and are not called, the one that has waited for the shortest time last.
-    waiting: Vec<Arc<Place>>,
+    waiting: Vec<Arc<IdleThread>>,
     /// The thread that spins and is not called.
-    spinning: Option<Arc<Place>>,
+    spinning: Option<Arc<IdleThread>>,
     /// Threads that are called and have not come to look yet.
     called: usize,
     /// Threads that are being started. Not those in `on_thread_start`, which may wait for a job.
@@ -99,7 +99,7 @@ struct State<J> {
 
 /// The place where one thread waits.
 #[derive(Default)]
-struct Place {
+struct IdleThread {
     /// There may be a job for the thread. Changes under the lock of the state; a thread that spins reads it without the
     /// lock.
     is_called: AtomicBool,
@@ -144,7 +144,7 @@ pub(crate) struct Rest {
 /// What a push leaves to do outside the lock.
 enum Hire {
     Nobody,
-    Wake(Arc<Place>),
+    Wake(Arc<IdleThread>),
     Start(usize),
 }
 
@@ -283,7 +283,7 @@ impl<J: Job> Blocking<J> {
     }
 
     /// Waits for a job; `None` tells the thread to end, and it is counted as leaving.
-    fn next_job(&self, place: &Arc<Place>) -> Option<Work<J>> {
+    fn next_job(&self, place: &Arc<IdleThread>) -> Option<Work<J>> {
         if !self.process.is_current() {
             threads::end_child();
         }
@@ -309,7 +309,7 @@ impl<J: Job> Blocking<J> {
     }
 
     /// Spins for a call, if no other thread does and spinning has paid lately.
-    fn spin<'a>(&'a self, mut state: MutexGuard<'a, State<J>>, place: &Arc<Place>) -> MutexGuard<'a, State<J>> {
+    fn spin<'a>(&'a self, mut state: MutexGuard<'a, State<J>>, place: &Arc<IdleThread>) -> MutexGuard<'a, State<J>> {
         if state.spinning.is_some() || !state.spins.are_due() {
             return state;
         }
@@ -326,7 +326,7 @@ impl<J: Job> Blocking<J> {
     fn wait_for_call<'a>(
         &'a self,
         mut state: MutexGuard<'a, State<J>>,
-        place: &Arc<Place>,
+        place: &Arc<IdleThread>,
     ) -> (MutexGuard<'a, State<J>>, bool) {
         if place.is_called.load(Relaxed) {
             return (state, false);
@@ -435,7 +435,7 @@ impl<J> State<J> {
         Hire::Nobody
     }
 
-    fn call(&mut self, place: &Place) {
+    fn call(&mut self, place: &IdleThread) {
         place.is_called.store(true, Relaxed);
         self.called += 1;
     }

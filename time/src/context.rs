@@ -18,7 +18,7 @@ use crate::clock;
 use crate::instant::Instant;
 use crate::primitives::thread_local;
 use crate::simulated::shown;
-use crate::timers::{Lease, Shared, Timers};
+use crate::timers::{Timers, TimersState, WheelLease};
 
 /// A guard that leaves the context of [`enter`] when it is dropped.
 ///
@@ -39,7 +39,7 @@ pub struct EnterGuard {
 
 struct Local {
     /// The timers of the context, or null. The count that this stands for belongs to the cell.
-    current: Cell<*const Shared>,
+    current: Cell<*const TimersState>,
     /// Zero until it is first read.
     thread_number: Cell<u64>,
 }
@@ -114,7 +114,7 @@ pub(crate) fn current() -> Option<Timers> {
 
 /// The lease of the timers of this thread's context.
 #[inline]
-pub(crate) fn lease() -> Option<Lease> {
+pub(crate) fn lease() -> Option<WheelLease> {
     with_current(|timers| timers.map(|timers| timers.lease))
 }
 
@@ -126,13 +126,13 @@ pub(crate) fn now() -> Instant {
 
 /// The time of this thread's context, if it is that of `lease`.
 #[inline]
-pub(crate) fn now_of(lease: Lease) -> Option<Instant> {
+pub(crate) fn now_of(lease: WheelLease) -> Option<Instant> {
     with_current(|timers| timers.filter(|timers| timers.lease.is(lease)).map(|timers| shown(timers.clock.now())))
 }
 
 /// Looks at the timers of this thread's context; `look` must not run user code, which could leave it.
 #[inline]
-fn with_current<T>(look: impl FnOnce(Option<&Shared>) -> T) -> T {
+fn with_current<T>(look: impl FnOnce(Option<&TimersState>) -> T) -> T {
     LOCAL.with(|local| {
         // SAFETY: null, or from `into_raw` in `replace`, with a count that belongs to the cell. Only `replace` on this
         // thread takes it out, and the three callers above do not call that while they look.

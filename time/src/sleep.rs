@@ -30,7 +30,7 @@ use mini_context::{Note, Reason, forget_timer, leave_note};
 
 use crate::context;
 use crate::instant::Instant;
-use crate::timers::{Lease, Refusal, State, Store};
+use crate::timers::{Refusal, State, Store, WheelLease};
 use crate::wheel::Key;
 
 #[cfg(test)]
@@ -375,13 +375,13 @@ impl Sleep {
     }
 
     #[inline]
-    fn lease(&self) -> Option<Lease> {
-        self.store.map(|store| Lease { store, number: self.number })
+    fn lease(&self) -> Option<WheelLease> {
+        self.store.map(|store| WheelLease { store, number: self.number })
     }
 
     /// The time of the clock that the sleep uses.
     fn now(&self) -> Instant {
-        self.lease().and_then(Lease::now).unwrap_or_else(Instant::now)
+        self.lease().and_then(WheelLease::now).unwrap_or_else(Instant::now)
     }
 
     #[cold]

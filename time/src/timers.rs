@@ -1,7 +1,7 @@
 //! The timers of one driver: a wheel behind a lock, with a bell for the driver that sleeps.
 //!
 //! The driver calls, in its loop: `turn`, run what is ready, `prepare_park`, wait for the time it returned,
-//! `finish_park`. The futures of this crate register here, through a [`Lease`] of the store that holds the wheel.
+//! `finish_park`. The futures of this crate register here, through a [`WheelLease`] of the store that holds the wheel.
 //!
 //! While nothing is due a `turn` costs a clock read, and none at all if no timer is pending: it compares the time with
 //! a bound that is kept outside the lock. A driver that reads the bound too early misses a timer that another thread is
@@ -44,7 +44,7 @@ mod wakes;
 use store::Loan;
 use wakes::Wakes;
 
-pub(crate) use store::{Lease, Refusal, State, Store};
+pub(crate) use store::{Refusal, State, Store, WheelLease};
 
 /// The timers of one driver; clones are handles to the same timers.
 ///
@@ -67,7 +67,7 @@ pub(crate) use store::{Lease, Refusal, State, Store};
 /// assert_eq!(timers.prepare_park(), Park::Forever);
 /// ```
 #[derive(Clone)]
-pub struct Timers(pub(crate) Arc<Shared>);
+pub struct Timers(pub(crate) Arc<TimersState>);
 
 /// The time a driver may sleep; see [`Timers::prepare_park`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,9 +81,9 @@ pub enum Park {
     Forever,
 }
 
-pub(crate) struct Shared {
+pub(crate) struct TimersState {
     pub(crate) clock: Clock,
-    pub(crate) lease: Lease,
+    pub(crate) lease: WheelLease,
 }
 
 impl Timers {
@@ -100,7 +100,7 @@ impl Timers {
     /// ```
     pub fn new(clock: Clock, bell: Waker) -> Timers {
         let lease = store::lend(clock.clone(), bell);
-        Timers(Arc::new(Shared { clock, lease }))
+        Timers(Arc::new(TimersState { clock, lease }))
     }
 
     /// Returns the clock of these timers.
@@ -381,7 +381,7 @@ impl Timers {
     }
 }
 
-impl Drop for Shared {
+impl Drop for TimersState {
     /// Wakes the tasks that still wait, as [`Timers::shutdown`] does.
     fn drop(&mut self) {
         let mut wakes = Wakes::default();

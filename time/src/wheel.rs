@@ -48,7 +48,7 @@ use std::mem;
 use std::task::Waker;
 
 use ring::{Ring, SLOTS};
-use slab::{End, NIL, Place, Slab};
+use slab::{End, ListId, NIL, Slab};
 use tick::{LEVELS, Tick};
 
 pub(crate) use slab::Key;
@@ -143,11 +143,11 @@ impl Wheel {
         };
         let tick = Tick::of(deadline).max(self.cursor);
         match self.slab.place(index) {
-            Place::Near(slot) if tick >= self.cursor.next_in(0, slot) => {
+            ListId::Near(slot) if tick >= self.cursor.next_in(0, slot) => {
                 self.forget_near(self.slab.deadline(index));
                 self.note_near(deadline);
             }
-            Place::Upper(level, slot) if tick >= self.cursor.next_in(level, slot) => {
+            ListId::Upper(level, slot) if tick >= self.cursor.next_in(level, slot) => {
                 let bound = &mut self.upper(level).bounds[usize::from(slot)];
                 *bound = deadline.min(*bound);
             }
@@ -257,7 +257,7 @@ impl Wheel {
                 let slot = tick.slot(0);
                 self.note_near(deadline);
                 self.near.occupy(slot);
-                self.slab.push(self.near.list(slot), index, Place::Near(slot), end);
+                self.slab.push(self.near.list(slot), index, ListId::Near(slot), end);
             }
             1 => self.file_in(index, tick, 1, end),
             level => self.file_in(index, tick, level, end),
@@ -274,7 +274,7 @@ impl Wheel {
         let list = upper.ring.list(slot);
         let bound = &mut upper.bounds[usize::from(slot)];
         *bound = if *list == NIL { deadline } else { deadline.min(*bound) };
-        self.slab.push(list, index, Place::Upper(level, slot), end);
+        self.slab.push(list, index, ListId::Upper(level, slot), end);
     }
 
     /// As `file`, for an entry that was in the wheel.
@@ -349,7 +349,7 @@ impl Wheel {
             self.ready.sort_by_key(|&(deadline, _)| deadline);
         }
         for (_, index) in self.ready.drain(..) {
-            self.slab.push(&mut self.due, index, Place::Due, End::Back);
+            self.slab.push(&mut self.due, index, ListId::Due, End::Back);
         }
         self.ready.shrink_to(READY_KEPT);
     }
@@ -358,22 +358,22 @@ impl Wheel {
     #[inline]
     fn unlink(&mut self, index: u32) {
         match self.slab.place(index) {
-            Place::Near(slot) => {
+            ListId::Near(slot) => {
                 if self.slab.unlink(self.near.list(slot), index) {
                     self.near.vacate(slot);
                 }
                 self.forget_near(self.slab.deadline(index));
             }
-            Place::Upper(level, slot) => {
+            ListId::Upper(level, slot) => {
                 let ring = &mut self.upper[usize::from(level) - 1].as_mut().expect(MADE).ring;
                 if self.slab.unlink(ring.list(slot), index) {
                     ring.vacate(slot);
                 }
             }
-            Place::Due => {
+            ListId::Due => {
                 self.slab.unlink(&mut self.due, index);
             }
-            Place::Free => unreachable!("a free entry is on no list"),
+            ListId::Free => unreachable!("a free entry is on no list"),
         }
     }
 

@@ -10,7 +10,7 @@
 
 use std::sync::Arc;
 
-use super::place::{Chunk, Lease};
+use super::cell::{Chunk, SlotLease};
 use crate::ready::Ready;
 use crate::slot::Slot;
 use crate::sys::Token;
@@ -43,14 +43,14 @@ struct Block {
 
 impl Blocks {
     /// Takes a place for a slot that starts out as `ready`.
-    pub(super) fn take(&mut self, ready: Ready) -> (Token, Lease) {
+    pub(super) fn take(&mut self, ready: Ready) -> (Token, SlotLease) {
         let (number, chunk) = self.with_room();
         let block = &mut self.blocks[number as usize];
         self.has_spare &= block.taken > 0;
         let at = block.taken.trailing_ones();
         block.taken |= 1 << at;
         let token = Token { index: number * Chunk::LEN + at, generation: chunk.take(at, ready) };
-        (token, Lease { chunk, at })
+        (token, SlotLease { chunk, at })
     }
 
     pub(super) fn slot(&self, token: Token) -> Option<&Slot> {

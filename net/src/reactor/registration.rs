@@ -16,7 +16,7 @@ use std::os::fd::RawFd;
 use std::sync::Arc;
 
 use super::Reactor;
-use super::place::{Chunk, Lease};
+use super::cell::{Chunk, SlotLease};
 use crate::slot::Slot;
 use crate::sys::{Custody, Token};
 
@@ -24,7 +24,7 @@ use crate::sys::{Custody, Token};
 pub(crate) struct Registration {
     reactor: Reactor,
     token: Token,
-    /// Where the slot is. Not a `Lease`, as its padding would be part of every socket.
+    /// Where the slot is. Not a `SlotLease`, as its padding would be part of every socket.
     chunk: Arc<Chunk>,
     at: u8,
     custody: Custody,
@@ -32,9 +32,9 @@ pub(crate) struct Registration {
 }
 
 impl Registration {
-    pub(super) fn new(reactor: Reactor, lease: Lease, token: Token, fd: RawFd, custody: Custody) -> Registration {
+    pub(super) fn new(reactor: Reactor, lease: SlotLease, token: Token, fd: RawFd, custody: Custody) -> Registration {
         const { assert!(Chunk::LEN <= 1 << u8::BITS, "the place in a chunk is a byte") };
-        let Lease { chunk, at } = lease;
+        let SlotLease { chunk, at } = lease;
         Registration { reactor, token, chunk, at: at as u8, custody, fd }
     }
 

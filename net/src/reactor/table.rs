@@ -7,7 +7,7 @@ use std::io;
 use std::task::Waker;
 
 use super::blocks::Blocks;
-use super::place::Lease;
+use super::cell::SlotLease;
 use crate::ready::Ready;
 use crate::slot::Waiters;
 use crate::sys::{Event, Token};
@@ -26,7 +26,7 @@ impl Table {
     }
 
     /// Takes a place for a slot that starts out as `ready`.
-    pub(super) fn insert(&mut self, ready: Ready) -> io::Result<(Token, Lease)> {
+    pub(super) fn insert(&mut self, ready: Ready) -> io::Result<(Token, SlotLease)> {
         self.check()?;
         self.len += 1;
         Ok(self.places.take(ready))
@@ -77,11 +77,11 @@ mod tests {
 
     const READABLE: Ready = Ready::READABLE;
 
-    fn take(table: &mut Table) -> (Token, Lease) {
+    fn take(table: &mut Table) -> (Token, SlotLease) {
         table.insert(Ready::EMPTY).unwrap()
     }
 
-    fn ready_of(lease: &Lease) -> Ready {
+    fn ready_of(lease: &SlotLease) -> Ready {
         lease.slot().seen().ready()
     }
 

@@ -29,7 +29,7 @@ const QUEUES: usize = 15;
 
 #[derive(Debug)]
 pub(super) struct Crowd {
-    places: Vec<Place>,
+    places: Vec<Waiter>,
     /// The place to be given out next; its `next` is the place after it.
     free: u32,
     len: u32,
@@ -49,7 +49,7 @@ pub(super) struct Spot {
 }
 
 #[derive(Debug)]
-struct Place {
+struct Waiter {
     /// `None` if the place is free.
     waker: Option<Waker>,
     generation: u32,
@@ -124,7 +124,7 @@ impl Crowd {
 
     pub(super) fn remove(&mut self, spot: Spot) -> Option<Waker> {
         self.waker(spot)?;
-        let Place { previous, next, queue, .. } = *self.place(spot.index);
+        let Waiter { previous, next, queue, .. } = *self.place(spot.index);
         self.link(previous, next);
         if next == spot.index {
             self.busy &= !(1 << queue);
@@ -169,7 +169,7 @@ impl Crowd {
     fn take_place(&mut self) -> u32 {
         if self.free == NOBODY {
             let index = u32::try_from(self.places.len()).ok().filter(|index| *index < NOBODY);
-            self.places.push(Place { waker: None, generation: 0, previous: NOBODY, next: NOBODY, queue: 0 });
+            self.places.push(Waiter { waker: None, generation: 0, previous: NOBODY, next: NOBODY, queue: 0 });
             return index.expect("the memory of 2^32 waiters is more than any machine has");
         }
         let index = self.free;
@@ -201,7 +201,7 @@ impl Crowd {
         self.place(latter).previous = former;
     }
 
-    fn place(&mut self, index: u32) -> &mut Place {
+    fn place(&mut self, index: u32) -> &mut Waiter {
         steps::count();
         &mut self.places[index as usize]
     }

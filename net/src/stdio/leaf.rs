@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use super::{INPUT, Output, Stdin, Stream, new_number};
-use crate::leaf::{Place, Waiting};
+use crate::leaf::{Waitable, Waiting};
 use crate::slot::Key;
 use crate::source::Site;
 
@@ -39,7 +39,7 @@ pub struct FlushOutput<'a, const FD: i32> {
     until: Option<u64>,
 }
 
-impl Place for Stdin {
+impl Waitable for Stdin {
     fn forget(&self, key: &mut Key) {
         match &self.0 {
             Stream::Polled(source) => source.forget(key),
@@ -48,7 +48,7 @@ impl Place for Stdin {
     }
 }
 
-impl<const FD: i32> Place for Output<FD> {
+impl<const FD: i32> Waitable for Output<FD> {
     fn forget(&self, key: &mut Key) {
         match &self.0 {
             Stream::Polled(source) => source.forget(key),

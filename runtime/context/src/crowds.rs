@@ -7,11 +7,11 @@
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use crate::holders::{Holder, Place, at};
+use crate::holders::{Holder, HolderSlot, at};
 
 const PLACES: usize = 64;
 
-static TABLE: [Place; PLACES] = [const { Place::new() }; PLACES];
+static TABLE: [HolderSlot; PLACES] = [const { HolderSlot::new() }; PLACES];
 
 /// Notes a channel at the address `key`: its number is that of its messages, its location where it was made, its task
 /// the last one to have waited for a message.

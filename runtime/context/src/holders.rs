@@ -39,14 +39,14 @@ pub struct Holder {
 }
 
 /// The [`Holder`] of what has the address `key`.
-pub(crate) struct Place {
+pub(crate) struct HolderSlot {
     pub(crate) key: AtomicU64,
     task: AtomicU64,
     location: AtomicLocation,
     number: AtomicU64,
 }
 
-impl Place {
+impl HolderSlot {
     pub(crate) const fn new() -> Self {
         Self {
             key: AtomicU64::new(0),
@@ -88,7 +88,7 @@ impl Place {
 
 /// Places for addresses that have the same hash.
 struct Set {
-    places: [Place; Set::PLACES],
+    places: [HolderSlot; Set::PLACES],
     /// The place for the next new address: places are taken in turn.
     next: AtomicU64,
 }
@@ -97,11 +97,11 @@ impl Set {
     const PLACES: usize = 4;
 
     const fn new() -> Self {
-        Self { places: [const { Place::new() }; Self::PLACES], next: AtomicU64::new(0) }
+        Self { places: [const { HolderSlot::new() }; Self::PLACES], next: AtomicU64::new(0) }
     }
 
     #[inline]
-    fn find(&self, key: u64) -> Option<&Place> {
+    fn find(&self, key: u64) -> Option<&HolderSlot> {
         self.places.iter().find(|place| place.key.load(Relaxed) == key)
     }
 
@@ -115,7 +115,7 @@ impl Set {
 
     /// A place for a new address. Two threads may take the same place: then one of them replaces the other.
     #[cold]
-    fn take(&self) -> &Place {
+    fn take(&self) -> &HolderSlot {
         let next = self.next.load(Relaxed);
         self.next.store(next.wrapping_add(1), Relaxed);
         &self.places[next as usize % Self::PLACES]

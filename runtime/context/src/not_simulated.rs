@@ -1,6 +1,6 @@
 //! The functions of `sim` that are needed even where there are no simulations.
 
-use crate::others::Place;
+use crate::others::TableEntry;
 
 /// Returns `true` if a simulation runs on this thread: never without the feature `sim`.
 #[inline]
@@ -9,6 +9,6 @@ pub const fn is_simulated() -> bool {
 }
 
 /// The places of a simulation for the waits of its tasks.
-pub(crate) fn with_places<T>(_: impl FnOnce(&[Place]) -> T) -> T {
+pub(crate) fn with_places<T>(_: impl FnOnce(&[TableEntry]) -> T) -> T {
     unreachable!("there are no simulations")
 }

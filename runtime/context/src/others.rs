@@ -30,7 +30,7 @@ pub(crate) const MOST: usize = 3;
 const UNKNOWN: u8 = 1 << 7;
 
 /// The waits of one task.
-pub(crate) struct Place {
+pub(crate) struct TableEntry {
     sequence: AtomicU64,
     task: AtomicU64,
     leaves: [Leaf; MOST],
@@ -45,9 +45,9 @@ struct Leaf {
 /// 32 KiB, of which the system gives what is written.
 pub(crate) const PLACES: usize = 512;
 
-static TABLE: [Place; PLACES] = [const { Place::new() }; PLACES];
+static TABLE: [TableEntry; PLACES] = [const { TableEntry::new() }; PLACES];
 
-impl Place {
+impl TableEntry {
     pub(crate) const fn new() -> Self {
         Self { sequence: AtomicU64::new(0), task: AtomicU64::new(0), leaves: [const { Leaf::new() }; MOST] }
     }
@@ -160,7 +160,7 @@ pub fn note_others(task: u64) -> bool {
 }
 
 /// Calls `f` with the place of the task in the table of this thread's simulation, or in that of the process.
-fn with_place<T>(task: u64, f: impl FnOnce(&Place) -> T) -> T {
+fn with_place<T>(task: u64, f: impl FnOnce(&TableEntry) -> T) -> T {
     let at = hash(task, PLACES);
     match is_simulated() {
         true => with_places(|places| f(&places[at])),
@@ -168,7 +168,7 @@ fn with_place<T>(task: u64, f: impl FnOnce(&Place) -> T) -> T {
     }
 }
 
-fn note_at(place: &Place, task: u64) -> bool {
+fn note_at(place: &TableEntry, task: u64) -> bool {
     let sequence = place.sequence.load(Relaxed);
     let is_mine =
         sequence & 1 == 0 && place.sequence.compare_exchange(sequence, sequence + 1, Acquire, Relaxed).is_ok();

@@ -11,7 +11,7 @@ pub use clocks::{host_time, make_timers_late, real_wait, skew};
 pub use faults::{Fault, Faults, inject, injected};
 pub use random::Random;
 
-use crate::others::{PLACES, Place};
+use crate::others::{PLACES, TableEntry};
 use clocks::Skew;
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
@@ -21,7 +21,7 @@ thread_local! {
     static STEP: Cell<Step> = const { Cell::new(Step::new(false)) };
     static FAULTS: RefCell<Option<Faults>> = const { RefCell::new(None) };
     /// The further waits of tasks; empty while there is no such task. See `others.rs`.
-    static BESIDE: RefCell<Vec<Place>> = const { RefCell::new(Vec::new()) };
+    static BESIDE: RefCell<Vec<TableEntry>> = const { RefCell::new(Vec::new()) };
 }
 
 /// The step in progress.
@@ -58,10 +58,10 @@ pub fn leave() -> Option<Faults> {
 }
 
 /// Calls `f` with the places in which the simulation of this thread keeps the waits of its tasks.
-pub(crate) fn with_places<T>(f: impl FnOnce(&[Place]) -> T) -> T {
+pub(crate) fn with_places<T>(f: impl FnOnce(&[TableEntry]) -> T) -> T {
     BESIDE.with_borrow_mut(|places| {
         if places.is_empty() {
-            places.resize_with(PLACES, Place::new);
+            places.resize_with(PLACES, TableEntry::new);
         }
         f(places)
     })

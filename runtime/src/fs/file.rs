@@ -26,7 +26,7 @@ mod traits;
 
 use call::Caller;
 pub use call::{Flush, Read, ReadExact, ReadToEnd, Seek, Write, WriteAll};
-use open::{Lease, Open};
+use open::{FileHold, Open};
 use stream::Stream;
 
 /// An open file.
@@ -317,8 +317,8 @@ impl File {
 
     /// Returns the parts that every operation on this file needs.
     #[track_caller]
-    fn part(&self, call: &'static str) -> (Lease, About) {
-        (Lease::new(&self.open), About::new(call, self.open.path()))
+    fn part(&self, call: &'static str) -> (FileHold, About) {
+        (FileHold::new(&self.open), About::new(call, self.open.path()))
     }
 }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 /// that have run for long without a wait and ask to run again. If no task is left, it wakes one future that waits for
 /// [`task::idle`](crate::task::idle()).
 ///
-/// Times are those of the system's clock, also where the runtime's is [paused](crate::time::pause). Reading it takes
+/// Times are those of the system's clock, even if the runtime's is [paused](crate::time::pause). Reading it takes
 /// about 50 ns for each poll, of which the turn counts half as its rest. `Display` prints one line.
 ///
 /// # Examples

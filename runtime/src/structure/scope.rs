@@ -47,7 +47,7 @@ use crate::task::large::boxed;
 const BODY: u32 = 0;
 
 /// What the handles of a scope share.
-struct Shared<C> {
+struct ScopeState<C> {
     ready: Arc<Ready>,
     spawned: Lock<Spawned<C>>,
     /// Where the scope stands.
@@ -61,7 +61,7 @@ struct Spawned<C> {
     is_closed: bool,
 }
 
-impl<C> Shared<C> {
+impl<C> ScopeState<C> {
     #[track_caller]
     fn new() -> Arc<Self> {
         let spawned = Lock::new(Spawned { children: VecDeque::new(), is_closed: false });
@@ -102,7 +102,7 @@ macro_rules! handle {
     ($(#[$doc:meta])* $scope:ident [$($error:ident)?] $child:ident <$fails:ty> [$($send:tt)*]) => {
         $(#[$doc])*
         pub struct $scope<'env $(, $error)?> {
-            shared: Arc<Shared<$child<'env, $fails>>>,
+            shared: Arc<ScopeState<$child<'env, $fails>>>,
         }
 
         impl<'env $(, $error: 'env)?> $scope<'env $(, $error)?> {
@@ -111,7 +111,7 @@ macro_rules! handle {
             #[allow(clippy::new_without_default)]
             #[track_caller]
             pub fn new() -> Self {
-                Self { shared: Shared::new() }
+                Self { shared: ScopeState::new() }
             }
 
             /// Starts a child whose errors are those of the scope.
@@ -235,7 +235,7 @@ impl<F: Future<Output = Result<T, E>>, T, E> Future for Trying<F> {
 
 /// The future of a scope: its body, pinned where the macro stands, and its children.
 pub(crate) struct Drive<'a, C, B: Future, T, E> {
-    shared: Arc<Shared<C>>,
+    shared: Arc<ScopeState<C>>,
     body: Pin<&'a mut Option<B>>,
     value: Option<T>,
     /// The value of the body, or its error.
@@ -300,7 +300,7 @@ where
     C: Future<Output = Result<(), E>> + Unpin,
     B: Future,
 {
-    fn new(shared: Arc<Shared<C>>, body: Pin<&'a mut Option<B>>, judge: fn(B::Output) -> Result<T, E>) -> Self {
+    fn new(shared: Arc<ScopeState<C>>, body: Pin<&'a mut Option<B>>, judge: fn(B::Output) -> Result<T, E>) -> Self {
         let children = Children {
             places: vec![None],
             wakers: Wakers::new(&shared.ready),

@@ -41,7 +41,7 @@ use crate::primitives::atomic::Ordering::Relaxed;
 use crate::say::Throttle;
 use crate::scheduler::context;
 use ending::End;
-use member::{Judge, Member, Place, Seat};
+use member::{Judge, Member, MemberSeat, Membership};
 use mini_context::contain;
 use node::Node;
 
@@ -450,7 +450,7 @@ where
     T: Send + 'static,
 {
     let (shared, location) = (context::current_shared(call), Location::caller());
-    let node = Place::current().map_or_else(program::root, |place| place.node);
+    let node = Membership::current().map_or_else(program::root, |place| place.node);
     let origin = (location, Some("shield".into()));
     match node.up().find_map(Node::try_reserve) {
         Some(place) => {
@@ -473,7 +473,7 @@ fn refuse<T>(
         let group = Called(node);
         REFUSED.line(format_args!("the group {group} has shut down and does not run the task spawned at {location}"));
     }
-    let nowhere = Seat::new(Place { node: node.clone(), key: NONE }, location);
+    let nowhere = MemberSeat::new(Membership { node: node.clone(), key: NONE }, location);
     let handle = start(Member::new(None, nowhere, judge));
     handle.abort();
     handle
@@ -503,8 +503,8 @@ static LEFT: Throttle = Throttle::new();
 /// The last handle of a group has gone: sees to the tasks that are left.
 fn abandon(node: &Arc<Node>) {
     let left = node.left_behind();
-    if left.tasks == 1 && Place::current().is_some_and(|place| place.is_in(node)) {
-        return node.is_left_to_task.store(true, Relaxed); // `Seat::watch` calls this again if it goes on
+    if left.tasks == 1 && Membership::current().is_some_and(|place| place.is_in(node)) {
+        return node.is_left_to_task.store(true, Relaxed); // `MemberSeat::watch` calls this again if it goes on
     }
     if !left.needs_end || program::takes_over(node) {
         return;

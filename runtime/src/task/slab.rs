@@ -13,14 +13,14 @@ const KEPT: usize = 64;
 
 #[derive(Debug)]
 pub(super) struct Slab<T> {
-    places: Vec<Place<T>>,
+    places: Vec<SlabEntry<T>>,
     /// The first free place, or [`NONE`].
     free: u32,
     len: usize,
 }
 
 #[derive(Debug)]
-enum Place<T> {
+enum SlabEntry<T> {
     Taken(T),
     /// With the next free place.
     Free(u32),
@@ -47,14 +47,14 @@ impl<T> Slab<T> {
         self.len += 1;
         match self.places.get_mut(self.free as usize) {
             Some(place) => {
-                let Place::Free(next) = mem::replace(place, Place::Taken(value)) else {
+                let SlabEntry::Free(next) = mem::replace(place, SlabEntry::Taken(value)) else {
                     unreachable!("the list has free places only")
                 };
                 mem::replace(&mut self.free, next)
             }
             None => {
                 let key = u32::try_from(self.places.len()).ok().filter(|&key| key != NONE).expect("too many values");
-                self.places.push(Place::Taken(value));
+                self.places.push(SlabEntry::Taken(value));
                 key
             }
         }
@@ -62,15 +62,17 @@ impl<T> Slab<T> {
 
     pub(super) fn get_mut(&mut self, key: u32) -> Option<&mut T> {
         match self.places.get_mut(key as usize) {
-            Some(Place::Taken(value)) => Some(value),
+            Some(SlabEntry::Taken(value)) => Some(value),
             _ => None,
         }
     }
 
     /// Takes the value out, if there is one.
     pub(super) fn remove(&mut self, key: u32) -> Option<T> {
-        let place = self.places.get_mut(key as usize).filter(|place| matches!(place, Place::Taken(_)))?;
-        let Place::Taken(value) = mem::replace(place, Place::Free(self.free)) else { unreachable!("just looked") };
+        let place = self.places.get_mut(key as usize).filter(|place| matches!(place, SlabEntry::Taken(_)))?;
+        let SlabEntry::Taken(value) = mem::replace(place, SlabEntry::Free(self.free)) else {
+            unreachable!("just looked")
+        };
         (self.free, self.len) = (key, self.len - 1);
         if self.len == 0 && self.places.capacity() > KEPT {
             self.places.clear();
@@ -83,24 +85,24 @@ impl<T> Slab<T> {
     /// The values with their numbers.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
         (0..).zip(&self.places).filter_map(|(key, place)| match place {
-            Place::Taken(value) => Some((key, value)),
-            Place::Free(_) => None,
+            SlabEntry::Taken(value) => Some((key, value)),
+            SlabEntry::Free(_) => None,
         })
     }
 
     /// The values with their numbers, to change them.
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (u32, &mut T)> {
         (0..).zip(&mut self.places).filter_map(|(key, place)| match place {
-            Place::Taken(value) => Some((key, value)),
-            Place::Free(_) => None,
+            SlabEntry::Taken(value) => Some((key, value)),
+            SlabEntry::Free(_) => None,
         })
     }
 
     /// Takes all values out.
     pub(super) fn take(&mut self) -> impl Iterator<Item = T> + use<T> {
         mem::replace(self, Self::new()).places.into_iter().filter_map(|place| match place {
-            Place::Taken(value) => Some(value),
-            Place::Free(_) => None,
+            SlabEntry::Taken(value) => Some(value),
+            SlabEntry::Free(_) => None,
         })
     }
 }

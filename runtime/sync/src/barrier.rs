@@ -10,7 +10,7 @@ use std::task::{Context, Poll, ready};
 use mini_context::{Lock, SyncKind};
 use pin_project_lite::pin_project;
 
-use crate::rounds::{self, Place, Rounds, Wait};
+use crate::rounds::{self, HasRounds, Rounds, Wait};
 
 /// Makes a number of tasks wait until all of them have arrived; then it can be used again.
 ///
@@ -42,7 +42,7 @@ pub(crate) struct State {
     rounds: Rounds<()>,
 }
 
-impl Place for &Barrier {
+impl HasRounds for &Barrier {
     const KIND: SyncKind = SyncKind::Barrier;
     type State = State;
 

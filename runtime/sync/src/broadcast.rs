@@ -51,7 +51,7 @@ use error::SendError;
 use state::State;
 
 use crate::macros::future;
-use crate::rounds::{self, Place, Rounds, Wait};
+use crate::rounds::{self, HasRounds, Rounds, Wait};
 use crate::waiters::{self, Wakes};
 
 /// Creates a channel that keeps the last `capacity` messages, rounded up to a power of two.
@@ -66,14 +66,14 @@ pub fn channel<T: Clone>(capacity: usize) -> (Sender<T>, Receiver<T>) {
     (sender, receiver)
 }
 
-struct Shared<T> {
+struct Channel<T> {
     state: Lock<State<T>>,
 }
 
 /// The place of tasks that wait for a message.
-struct Messages<'a, T>(&'a Shared<T>);
+struct Messages<'a, T>(&'a Channel<T>);
 
-impl<T> Place for Messages<'_, T> {
+impl<T> HasRounds for Messages<'_, T> {
     const KIND: SyncKind = SyncKind::Receive;
     type State = State<T>;
 
@@ -87,9 +87,9 @@ impl<T> Place for Messages<'_, T> {
 }
 
 /// The place of tasks that wait for the receivers to be gone.
-struct Closes<'a, T>(&'a Shared<T>);
+struct Closes<'a, T>(&'a Channel<T>);
 
-impl<T> Place for Closes<'_, T> {
+impl<T> HasRounds for Closes<'_, T> {
     const KIND: SyncKind = SyncKind::Closed;
     type State = State<T>;
 
@@ -106,7 +106,7 @@ impl<T> Place for Closes<'_, T> {
 ///
 /// After the last sender is dropped, receivers get the messages kept for them, and then the end.
 pub struct Sender<T> {
-    shared: Arc<Shared<T>>,
+    shared: Arc<Channel<T>>,
 }
 
 impl<T> Sender<T> {
@@ -119,7 +119,7 @@ impl<T> Sender<T> {
     pub fn new(capacity: usize) -> Self {
         assert!(capacity > 0, "a broadcast channel keeps at least one message");
         assert!(capacity <= usize::MAX / 2, "a broadcast channel keeps at most {} messages", usize::MAX / 2);
-        Self { shared: Arc::new(Shared { state: Lock::new(State::new(capacity.next_power_of_two())) }) }
+        Self { shared: Arc::new(Channel { state: Lock::new(State::new(capacity.next_power_of_two())) }) }
     }
 
     /// Sends a message to all receivers, and returns their number.
@@ -261,7 +261,7 @@ impl<T> fmt::Debug for Sender<T> {
 
 /// A sender that does not keep the channel open; see [`Sender::downgrade`].
 pub struct WeakSender<T> {
-    shared: Arc<Shared<T>>,
+    shared: Arc<Channel<T>>,
 }
 
 impl<T> WeakSender<T> {

@@ -148,7 +148,7 @@ impl<D> Rounds<D> {
 }
 
 /// The place of rounds: under the lock of a primitive.
-pub(crate) trait Place {
+pub(crate) trait HasRounds {
     /// The name of a wait there.
     const KIND: SyncKind;
     type State;
@@ -159,7 +159,7 @@ pub(crate) trait Place {
 }
 
 /// Calls `change` under the lock of `place`, and wakes all waiters if it returns that the round has ended.
-pub(crate) fn end_if<P: Place + ?Sized>(place: &P, change: impl FnOnce(&mut P::State) -> bool) -> bool {
+pub(crate) fn end_if<P: HasRounds + ?Sized>(place: &P, change: impl FnOnce(&mut P::State) -> bool) -> bool {
     let mut wakes = Wakes::new();
     let is_over = place.with(|state| {
         let is_over = change(state);
@@ -175,7 +175,7 @@ pub(crate) fn end_if<P: Place + ?Sized>(place: &P, change: impl FnOnce(&mut P::S
 pin_project! {
     /// Waits until something holds of the state of `P`, whose round ends whenever that may have changed.
     #[derive(Debug)]
-    pub(crate) struct Wait<P: Place> {
+    pub(crate) struct Wait<P: HasRounds> {
         place: P,
         // Whether the waiter may be queued.
         is_waiting: bool,
@@ -184,7 +184,7 @@ pin_project! {
         waiter: Waiter<Entry<()>>,
     }
 
-    impl<P: Place> PinnedDrop for Wait<P> {
+    impl<P: HasRounds> PinnedDrop for Wait<P> {
         fn drop(this: Pin<&mut Self>) {
             if this.is_waiting {
                 this.leave();
@@ -193,7 +193,7 @@ pin_project! {
     }
 }
 
-impl<P: Place> Wait<P> {
+impl<P: HasRounds> Wait<P> {
     #[track_caller]
     pub(crate) fn new(place: P) -> Self {
         Self { place, is_waiting: false, location: Location::caller(), waiter: Waiter::of_round(()) }

@@ -6,7 +6,7 @@ use mini_context::{Lock, SyncKind};
 
 use crate::macros::{error, future};
 use crate::once_cell::{Value, cell};
-use crate::rounds::{self, Place, Rounds, Wait};
+use crate::rounds::{self, HasRounds, Rounds, Wait};
 
 /// A cell that one task sets, once, and other tasks wait for.
 ///
@@ -30,7 +30,7 @@ pub struct SetOnce<T> {
     rounds: Lock<Rounds<()>>,
 }
 
-impl<T> Place for &SetOnce<T> {
+impl<T> HasRounds for &SetOnce<T> {
     const KIND: SyncKind = SyncKind::Once;
     type State = Rounds<()>;
 

@@ -45,7 +45,7 @@ use error::{RecvError, SendError};
 
 use crate::macros::future;
 use crate::primitives::{RwLock, RwLockReadGuard};
-use crate::rounds::{self, Place, Rounds, Wait};
+use crate::rounds::{self, HasRounds, Rounds, Wait};
 use crate::waiters::{self, Wakes};
 
 /// Creates a channel with the value `init`, which its receiver has seen.
@@ -63,7 +63,7 @@ pub fn channel<T>(init: T) -> (Sender<T>, Receiver<T>) {
     (sender, receiver)
 }
 
-struct Shared<T> {
+struct Channel<T> {
     current: RwLock<Current<T>>,
     state: Lock<State>,
 }
@@ -83,7 +83,7 @@ pub(crate) struct State {
     closes: Rounds<()>,
 }
 
-impl<T> Shared<T> {
+impl<T> Channel<T> {
     /// No user code runs while the pointer to the value changes, so poison means nothing.
     fn read(&self) -> RwLockReadGuard<'_, Current<T>> {
         self.current.read().unwrap_or_else(PoisonError::into_inner)
@@ -91,9 +91,9 @@ impl<T> Shared<T> {
 }
 
 /// The place of tasks that wait for a new value.
-struct Changes<'a, T>(&'a Shared<T>);
+struct Changes<'a, T>(&'a Channel<T>);
 
-impl<T> Place for Changes<'_, T> {
+impl<T> HasRounds for Changes<'_, T> {
     const KIND: SyncKind = SyncKind::Receive;
     type State = State;
 
@@ -107,9 +107,9 @@ impl<T> Place for Changes<'_, T> {
 }
 
 /// The place of tasks that wait for the receivers to be gone.
-struct Closes<'a, T>(&'a Shared<T>);
+struct Closes<'a, T>(&'a Channel<T>);
 
-impl<T> Place for Closes<'_, T> {
+impl<T> HasRounds for Closes<'_, T> {
     const KIND: SyncKind = SyncKind::Closed;
     type State = State;
 
@@ -126,7 +126,7 @@ impl<T> Place for Closes<'_, T> {
 ///
 /// When the last sender is dropped, the channel is closed.
 pub struct Sender<T> {
-    shared: Arc<Shared<T>>,
+    shared: Arc<Channel<T>>,
 }
 
 impl<T> Sender<T> {
@@ -134,7 +134,7 @@ impl<T> Sender<T> {
     pub fn new(init: T) -> Self {
         let state = State { version: 0, senders: 1, receivers: 0, changes: Rounds::new(), closes: Rounds::new() };
         let current = RwLock::new(Current { version: 0, value: init });
-        Self { shared: Arc::new(Shared { current, state: Lock::new(state) }) }
+        Self { shared: Arc::new(Channel { current, state: Lock::new(state) }) }
     }
 
     /// Replaces the value, and wakes the receivers that wait.
@@ -312,7 +312,7 @@ impl<T> fmt::Debug for Sender<T> {
 
 /// Receives the newest value; see [`channel`]. A clone has seen the same values as its original.
 pub struct Receiver<T> {
-    shared: Arc<Shared<T>>,
+    shared: Arc<Channel<T>>,
     /// The latest version that it has seen.
     version: u64,
 }
@@ -520,7 +520,7 @@ impl<'a, T, F: FnMut(&T) -> bool> Future for WatchWaitFor<'a, T, F> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
-        let shared: &'a Shared<T> = this.inner.place().0;
+        let shared: &'a Channel<T> = this.inner.place().0;
         loop {
             if !*this.has_looked {
                 ready!(mini_context::check_budget(cx, &*this.has_looked));

@@ -1,7 +1,7 @@
 //! The place of a wheel: memory that is never freed, lent to one `Timers` after the other.
 //!
-//! So a sleep refers to its wheel without counting, from any thread and at any time. A [`Lease`] names the store and
-//! the number of the loan. Once the `Timers` are gone the number is stale, and every call reports it
+//! So a sleep refers to its wheel without counting, from any thread and at any time. A [`WheelLease`] names the store
+//! and the number of the loan. Once the `Timers` are gone the number is stale, and every call reports it
 //! ([`Refusal::Dead`]). Stores that were given back are lent again, so there are never more than there were `Timers`
 //! alive at one time. An empty store takes less than a kilobyte.
 //!
@@ -73,7 +73,7 @@ pub(super) struct Loan {
 
 /// Refers to one loan of a store, without keeping it alive.
 #[derive(Clone, Copy)]
-pub(crate) struct Lease {
+pub(crate) struct WheelLease {
     pub(crate) store: &'static Store,
     pub(crate) number: u32,
 }
@@ -82,16 +82,16 @@ pub(crate) struct Lease {
 static FREE: Mutex<Vec<&'static Store>> = Mutex::new(Vec::new());
 
 /// Lends a store to new timers, until [`give_back`].
-pub(super) fn lend(clock: Clock, bell: Waker) -> Lease {
+pub(super) fn lend(clock: Clock, bell: Waker) -> WheelLease {
     let free = FREE.lock().unwrap_or_else(PoisonError::into_inner).pop();
     let store = free.unwrap_or_else(|| Box::leak(Box::new(Store::new())));
     let mut inner = store.inner.lock();
     inner.loan = Some(Loan { wheel: Wheel::new(), is_dead: false, batch: Vec::new(), clock, bell: Arc::new(bell) });
-    Lease { store, number: inner.number }
+    WheelLease { store, number: inner.number }
 }
 
 /// Takes a store back; what was in it is the caller's to drop.
-pub(super) fn give_back(lease: Lease) -> Option<Loan> {
+pub(super) fn give_back(lease: WheelLease) -> Option<Loan> {
     let mut inner = lease.store.inner.lock();
     let loan = inner.loan.take();
     inner.number = inner.number.wrapping_add(1);
@@ -128,14 +128,14 @@ impl Store {
     }
 }
 
-impl Lease {
+impl WheelLease {
     /// Locks the store for as long as the guard lives; [`Held::loan`] checks whether the lease is still valid.
     #[inline]
     pub(super) fn lock(self) -> Held {
         Held { guard: self.store.inner.lock(), number: self.number }
     }
 
-    pub(crate) fn is(self, other: Lease) -> bool {
+    pub(crate) fn is(self, other: WheelLease) -> bool {
         ptr::eq(self.store, other.store) && self.number == other.number
     }
 

@@ -32,7 +32,7 @@ impl Key {
 
 /// The list that holds an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum ListId {
     /// A slot of the near ring.
     Near(u16),
     /// A slot of the upper ring of this level, from 1.
@@ -57,7 +57,7 @@ struct Entry {
     next: u32,
     previous: u32,
     generation: u32,
-    place: Place,
+    place: ListId,
 }
 
 #[cfg(target_pointer_width = "64")]
@@ -107,7 +107,7 @@ impl Slab {
         self.used -= 1;
         let entry = &mut self.entries[index as usize];
         entry.generation = entry.generation.wrapping_add(1);
-        entry.place = Place::Free;
+        entry.place = ListId::Free;
         entry.next = free;
         entry.waker.take()
     }
@@ -115,7 +115,7 @@ impl Slab {
     /// Frees all entries whatever list they are on; the lists are the caller's to empty.
     pub(crate) fn drain(&mut self, out: &mut Vec<Waker>) {
         for index in 0..self.entries.len() {
-            if self.entries[index].place != Place::Free {
+            if self.entries[index].place != ListId::Free {
                 out.extend(self.free(index as u32));
             }
         }
@@ -130,7 +130,7 @@ impl Slab {
     #[inline]
     pub(crate) fn find(&self, key: Key) -> Option<u32> {
         let entry = self.entries.get(key.index as usize)?;
-        let is_live = entry.generation == key.generation && entry.place != Place::Free;
+        let is_live = entry.generation == key.generation && entry.place != ListId::Free;
         is_live.then_some(key.index)
     }
 
@@ -142,7 +142,7 @@ impl Slab {
         self.entries[index as usize].deadline = deadline;
     }
 
-    pub(crate) fn place(&self, index: u32) -> Place {
+    pub(crate) fn place(&self, index: u32) -> ListId {
         self.entries[index as usize].place
     }
 
@@ -166,7 +166,7 @@ impl Slab {
 
     /// Puts an entry that is on no list on `list`, which is `place`.
     #[inline]
-    pub(crate) fn push(&mut self, list: &mut u32, index: u32, place: Place, end: End) {
+    pub(crate) fn push(&mut self, list: &mut u32, index: u32, place: ListId, end: End) {
         let (first, last) = match *list {
             NIL => (index, index),
             first => (first, self.previous(first)),
@@ -217,7 +217,7 @@ impl Slab {
             next: NIL,
             previous: NIL,
             generation: 0,
-            place: Place::Free,
+            place: ListId::Free,
         });
         index
     }

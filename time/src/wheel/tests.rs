@@ -6,7 +6,7 @@ use std::task::Waker;
 
 use mini_context::rules::{FEW_TIMERS, LEAST_CROWD, LOOK_TIME, WAKE_COST};
 
-use super::{NEVER, Place, Wheel};
+use super::{ListId, NEVER, Wheel};
 use crate::probe::Probe;
 
 const TICK: u64 = 1 << 16;
@@ -154,7 +154,7 @@ fn the_due_list_takes_back_an_entry_that_is_moved() {
     let first = wheel.insert(1, waker());
     wheel.insert(2, waker());
     assert!(wheel.find_due(5, &mut 1));
-    assert_eq!(place_of(&wheel, first), Place::Due);
+    assert_eq!(place_of(&wheel, first), ListId::Due);
     assert!(wheel.reset(first, 9));
     assert_eq!(wheel.next_deadline(), Some(2));
     assert_eq!(fire(&mut wheel, 8), 1);
@@ -180,7 +180,7 @@ fn an_empty_wheel_catches_up_with_the_time() {
     let mut wheel = Wheel::new();
     wheel.catch_up(1000 * FAR);
     let key = wheel.insert(1000 * FAR + 5 * TICK, waker());
-    assert!(matches!(place_of(&wheel, key), Place::Near(_)));
+    assert!(matches!(place_of(&wheel, key), ListId::Near(_)));
     assert_eq!(wheel.next_deadline(), Some(1000 * FAR + 5 * TICK));
 }
 
@@ -190,7 +190,7 @@ fn a_wheel_that_waits_for_something_far_keeps_up_with_the_time() {
     wheel.insert(100 * FAR, waker());
     assert_eq!(fire(&mut wheel, 10 * FAR), 0);
     let key = wheel.insert(10 * FAR + 5 * TICK, waker());
-    assert!(matches!(place_of(&wheel, key), Place::Near(_)));
+    assert!(matches!(place_of(&wheel, key), ListId::Near(_)));
 }
 
 #[test]
@@ -219,7 +219,7 @@ fn slots_are_reused_for_ever() {
     }
 }
 
-fn place_of(wheel: &Wheel, key: super::Key) -> Place {
+fn place_of(wheel: &Wheel, key: super::Key) -> ListId {
     wheel.slab.place(wheel.slab.find(key).unwrap())
 }
 
@@ -302,7 +302,7 @@ fn a_crowd_in_the_far_ring_does_not_delay_its_first() {
 }
 
 /// The places of all entries.
-fn places(wheel: &Wheel, count: usize) -> Vec<Place> {
+fn places(wheel: &Wheel, count: usize) -> Vec<ListId> {
     (0..count as u32).map(|index| wheel.slab.place(index)).collect()
 }
 
@@ -324,7 +324,7 @@ fn a_pass_touches_no_more_timers_than_its_limit() {
                 let after = places(&wheel, COUNT);
                 // A search of a near slot, which comes before its timers fire, is not counted.
                 let is_refiled =
-                    |(before, after): &(&Place, &Place)| before != after && matches!(before, Place::Upper(..));
+                    |(before, after): &(&ListId, &ListId)| before != after && matches!(before, ListId::Upper(..));
                 let refiled = before.iter().zip(&after).filter(is_refiled).count();
                 assert!(refiled + out.len() - fired <= 64, "{refiled} refiled and {} fired", out.len() - fired);
             }
@@ -347,7 +347,7 @@ fn many_timers_are_refiled_before_the_first_is_due_and_few_are_not() {
             assert_eq!(fire(&mut wheel, now), 0);
             assert!(wheel.next_deadline().is_some_and(|next| next > now), "no progress");
         }
-        assert!(matches!(place_of(&wheel, last), Place::Near(_)));
+        assert!(matches!(place_of(&wheel, last), ListId::Near(_)));
         assert_eq!(fire(&mut wheel, deadline), FEW_TIMERS + 1);
     }
 }

@@ -7,7 +7,7 @@ use std::task::Context;
 use super::super::calls;
 use super::super::operation::{Operation, Step};
 use super::File;
-use super::open::Lease;
+use super::open::FileHold;
 
 impl File {
     /// Returns the metadata of the file: its size, its times, its permissions (fstat(2)). It takes no hop on local file
@@ -72,7 +72,7 @@ impl File {
     #[track_caller]
     pub fn set_len(&self, size: u64) -> Operation<()> {
         let (lease, about) = self.part("mini::fs::File::set_len");
-        let before = Lease::new(&self.open);
+        let before = FileHold::new(&self.open);
         let written = move |cx: &mut Context<'_>| before.open().poll_written(cx);
         Operation::hop_after(about, written, move |_| lease.open().set_len(size))
     }

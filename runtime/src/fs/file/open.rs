@@ -1,7 +1,7 @@
 //! `Open`: what a `File` shares with the jobs that work on it.
 //!
-//! A job holds it by a `Lease`. `into_std` waits until the last lease is gone, so a lease wakes the task that waits
-//! *after* it has given up its reference. Clones share `Shared`, as they share the kernel's position.
+//! A job holds it by a `FileHold`. `into_std` waits until the last lease is gone, so a lease wakes the task that waits
+//! *after* it has given up its reference. Clones share `OfClones`, as they share the kernel's position.
 //!
 //! Rejected: a duplicate of the descriptor for `into_std` to return. There may be none left.
 
@@ -21,12 +21,12 @@ pub(super) struct Open {
     is_quick: bool,
     /// Jobs of this handle that write.
     writing: AtomicUsize,
-    shared: Arc<Shared>,
+    shared: Arc<OfClones>,
 }
 
 /// The state that clones share.
 #[derive(Default)]
-struct Shared {
+struct OfClones {
     /// How often the length was set.
     cuts: AtomicUsize,
     /// See [`Open::is_seekable`].
@@ -38,7 +38,7 @@ struct Shared {
 }
 
 /// A job's hold on a file.
-pub(super) struct Lease {
+pub(super) struct FileHold {
     /// Until the drop.
     open: Option<Arc<Open>>,
     is_writing: bool,
@@ -118,7 +118,7 @@ impl Open {
     }
 }
 
-impl Shared {
+impl OfClones {
     /// Leaves a waker, which the next lease that ends calls.
     fn wait(&self, cx: &mut Context<'_>) {
         let waker = cx.waker().clone();
@@ -134,15 +134,15 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Lease {
-    pub(super) fn new(open: &Arc<Open>) -> Lease {
-        Lease { open: Some(open.clone()), is_writing: false }
+impl FileHold {
+    pub(super) fn new(open: &Arc<Open>) -> FileHold {
+        FileHold { open: Some(open.clone()), is_writing: false }
     }
 
     /// For a job that writes at the position.
-    pub(super) fn writing(open: &Arc<Open>) -> Lease {
+    pub(super) fn writing(open: &Arc<Open>) -> FileHold {
         open.writing.fetch_add(1, Relaxed);
-        let mut lease = Lease::new(open);
+        let mut lease = FileHold::new(open);
         lease.is_writing = true;
         lease
     }
@@ -166,7 +166,7 @@ impl Lease {
     }
 }
 
-impl Drop for Lease {
+impl Drop for FileHold {
     fn drop(&mut self) {
         let shared = self.open().shared.clone();
         if self.is_writing {

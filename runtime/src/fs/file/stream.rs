@@ -42,7 +42,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use super::call::Caller;
-use super::open::{Lease, Open};
+use super::open::{FileHold, Open};
 use mini_net::Unfilled;
 
 use crate::fs::calls::{self, now};
@@ -123,7 +123,7 @@ impl Stream {
                         }
                     }
                     (self.kept, self.cuts) = (VecDeque::new(), open.cuts());
-                    let (lease, length) = (Lease::new(open), buf.remaining().min(CHUNK));
+                    let (lease, length) = (FileHold::new(open), buf.remaining().min(CHUNK));
                     self.doing = Doing::Reading(hop(caller, move || fetch(lease.open(), length, unread)));
                 }
                 Doing::Reading(job) => {
@@ -195,7 +195,7 @@ impl Stream {
             if bytes.is_empty() {
                 return Poll::Ready(Ok(0));
             }
-            let (lease, unread) = (Lease::writing(open), self.kept.len());
+            let (lease, unread) = (FileHold::writing(open), self.kept.len());
             self.doing = Doing::Writing(hop(caller, move || store(&lease, bytes, unread)));
         }
     }
@@ -252,7 +252,7 @@ impl Stream {
                         ready!(mini_context::poll_call(cx, &self.target));
                         return Poll::Ready(open.std().seek(to));
                     }
-                    let lease = Lease::new(open);
+                    let lease = FileHold::new(open);
                     let job = move || {
                         let _turn = lease.open().turn();
                         lease.std().seek(before(unread, to))
@@ -370,7 +370,7 @@ fn before(unread: usize, to: SeekFrom) -> SeekFrom {
 }
 
 /// Writes all it can, in a thread that may block.
-fn store(lease: &Lease, bytes: Vec<u8>, unread: usize) -> Written {
+fn store(lease: &FileHold, bytes: Vec<u8>, unread: usize) -> Written {
     let (open, mut file) = (lease.open(), lease.std());
     let _turn = open.turn();
     let (mut count, mut unseen, cuts) = (0, Unseen(None), open.cuts());

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use addr2line::gimli::DW_LANG_Rust;
 use addr2line::{Loader, demangle_auto};
 
-use super::unwind::Place;
+use super::unwind::CodeAddress;
 
 /// What calls a future's poll, by its path in this crate, and by its name.
 const POLLS: [(&str, &str); 2] =
@@ -30,7 +30,7 @@ pub(super) struct Functions<'a>(HashMap<&'a Path, Option<Loader>>);
 
 impl<'a> Functions<'a> {
     /// The function in which a place is, and before it those that were inlined into it.
-    pub(super) fn at(&mut self, place: &Place<'a>) -> Vec<Function> {
+    pub(super) fn at(&mut self, place: &CodeAddress<'a>) -> Vec<Function> {
         let file = &*place.image.file;
         let Some(loader) = self.0.entry(file).or_insert_with(|| Loader::new(file).ok()) else { return Vec::new() };
         let address = place.address as u64;

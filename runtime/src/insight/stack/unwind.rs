@@ -16,7 +16,7 @@ const STACK_POINTER: usize = 7;
 const RETURN_ADDRESS: usize = 16;
 
 /// Where a thread was in a function.
-pub(super) struct Place<'a> {
+pub(super) struct CodeAddress<'a> {
     pub(super) image: &'a Image,
     /// In the file of the image: of an instruction of the function, and of the call in which it was.
     pub(super) address: usize,
@@ -32,7 +32,7 @@ struct Unwinder<'a> {
 }
 
 /// The places in which the thread was, from the innermost on.
-pub(super) fn places<'a>(thread: &Interrupted, images: &'a [Image], memory: &Memory) -> Vec<Place<'a>> {
+pub(super) fn places<'a>(thread: &Interrupted, images: &'a [Image], memory: &Memory) -> Vec<CodeAddress<'a>> {
     let registers = thread.registers;
     let mut unwinder = Unwinder { memory, stack: &thread.stack, begin: registers[STACK_POINTER], registers };
     let mut tables: Vec<Option<Table>> = images.iter().map(|_| None).collect();
@@ -42,7 +42,7 @@ pub(super) fn places<'a>(thread: &Interrupted, images: &'a [Image], memory: &Mem
         let found =
             images.iter().zip(&mut tables).find_map(|(image, table)| Some((image, table, image.address(address)?)));
         let Some((image, table, address)) = found else { break };
-        places.push(Place { image, address });
+        places.push(CodeAddress { image, address });
         let Some(table) = (match table {
             Some(table) => Some(table),
             None => Table::of(image, unwinder.memory).map(|new| table.insert(new)),

@@ -9,7 +9,7 @@ use mini_context::sim;
 use super::changes::Entry;
 use super::node::{Dir, Ino, Kind, What};
 use super::state::{State, error};
-use super::walk::{End, Last, Place, check};
+use super::walk::{End, Last, Resolved, check};
 
 /// What is not the owner's to use: there is a umask, and no users.
 pub(super) const UMASK: u32 = 0o022;
@@ -212,11 +212,11 @@ impl State {
     /// The name that a path ends with, and what has it; `refusal` is the error if it ends with none.
     fn named(&self, path: &Path, refusal: impl FnOnce(&End) -> i32) -> io::Result<Named> {
         match self.walk(path, Last::Name)? {
-            Place { end: End::Name(dir, name), node: Some(node), is_slashed } => {
+            Resolved { end: End::Name(dir, name), node: Some(node), is_slashed } => {
                 Ok(Named { dir, name, node, is_slashed })
             }
-            Place { end: End::Name(..), .. } => error(libc::ENOENT),
-            Place { end, .. } => error(refusal(&end)),
+            Resolved { end: End::Name(..), .. } => error(libc::ENOENT),
+            Resolved { end, .. } => error(refusal(&end)),
         }
     }
 

@@ -13,7 +13,7 @@ use super::names::UMASK;
 use super::node::{Ino, What};
 use super::state::{State, error};
 use super::stored::Stored;
-use super::walk::{End, Last, Place};
+use super::walk::{End, Last, Resolved};
 
 /// The requested options of an open.
 #[derive(Clone, Copy, Debug)]
@@ -102,17 +102,17 @@ impl State {
         };
         let place = self.walk(path, last)?;
         let ino = match place {
-            Place { node: Some(_), .. } if wanted.creates_new => return error(libc::EEXIST),
-            Place { node: Some(ino), is_slashed, .. } => {
+            Resolved { node: Some(_), .. } if wanted.creates_new => return error(libc::EEXIST),
+            Resolved { node: Some(ino), is_slashed, .. } => {
                 self.check_open(ino, is_slashed, wanted)?;
                 ino
             }
-            Place { end: End::Name(dir, name), .. } if creates => {
+            Resolved { end: End::Name(dir, name), .. } if creates => {
                 let ino = self.add(What::File(Stored::default()), wanted.mode & !UMASK);
                 self.change(vec![Entry::new(dir, name, ino)]);
                 ino
             }
-            Place { .. } => return error(libc::ENOENT),
+            Resolved { .. } => return error(libc::ENOENT),
         };
         if wanted.truncates {
             self.set_length(ino, 0);

@@ -31,7 +31,7 @@ pub(super) enum Last {
 
 /// The result of walking a path.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct Resolved {
     pub(super) end: End,
     /// What is there.
     pub(super) node: Option<Ino>,
@@ -64,7 +64,7 @@ impl State {
     /// # Errors
     ///
     /// Returns the errors of path_resolution(7): a directory on the way is missing or is none.
-    pub(super) fn walk(&self, path: &Path, last: Last) -> io::Result<Place> {
+    pub(super) fn walk(&self, path: &Path, last: Last) -> io::Result<Resolved> {
         let path = check(path)?;
         let (mut left, mut links) = (Vec::new(), 0);
         push_parts(&mut left, path);
@@ -96,18 +96,18 @@ impl State {
                     }
                     push_parts(&mut left, target);
                 }
-                _ if is_last => return Ok(Place { end: End::Name(at, name.to_owned()), node, is_slashed }),
+                _ if is_last => return Ok(Resolved { end: End::Name(at, name.to_owned()), node, is_slashed }),
                 Some((ino, What::Dir(_))) => at = ino,
                 Some(_) => return error(libc::ENOTDIR),
                 None => return error(libc::ENOENT),
             }
         }
-        Ok(Place { end, node: Some(at), is_slashed })
+        Ok(Resolved { end, node: Some(at), is_slashed })
     }
 
     /// The node that a path leads to.
     pub(super) fn look_up(&self, path: &Path, last: Last) -> io::Result<Ino> {
-        let Place { node, is_slashed, .. } = self.walk(path, last)?;
+        let Resolved { node, is_slashed, .. } = self.walk(path, last)?;
         match node {
             None => error(libc::ENOENT),
             Some(ino) if is_slashed && !self.node(ino).is_dir() => error(libc::ENOTDIR),
@@ -118,17 +118,17 @@ impl State {
     /// A directory and a name in it that is free.
     pub(super) fn free_name(&self, path: &Path, is_for_dir: bool) -> io::Result<(Ino, OsString)> {
         match self.walk(path, Last::Name)? {
-            Place { node: Some(_), .. } => error(libc::EEXIST),
-            Place { is_slashed: true, .. } if !is_for_dir => error(libc::ENOENT),
-            Place { end: End::Name(dir, name), .. } => Ok((dir, name)),
-            Place { end: End::Root | End::Dot | End::DotDot, .. } => error(libc::EEXIST),
+            Resolved { node: Some(_), .. } => error(libc::EEXIST),
+            Resolved { is_slashed: true, .. } if !is_for_dir => error(libc::ENOENT),
+            Resolved { end: End::Name(dir, name), .. } => Ok((dir, name)),
+            Resolved { end: End::Root | End::Dot | End::DotDot, .. } => error(libc::EEXIST),
         }
     }
 
     /// The path of what a path leads to, without links.
     pub(super) fn canonicalize(&self, path: &Path) -> io::Result<PathBuf> {
         let (mut at, mut names) = (self.look_up(path, Last::Follow)?, Vec::new());
-        if let Place { end: End::Name(dir, name), .. } = self.walk(path, Last::Follow)? {
+        if let Resolved { end: End::Name(dir, name), .. } = self.walk(path, Last::Follow)? {
             names.push(name);
             at = dir;
         }

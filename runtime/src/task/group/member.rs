@@ -1,7 +1,7 @@
 //! A task's seat in its group: what the task carries, and gives up when it has been dropped.
 //!
-//! The future is the first field of [`Member`] and the [`Seat`] the second, so that the group learns of the end when
-//! the future is gone, even if its destructor panics.
+//! The future is the first field of [`Member`] and the [`MemberSeat`] the second, so that the group learns of the end
+//! when the future is gone, even if its destructor panics.
 //!
 //! While a task is polled or dropped, [`CURRENT`] is its seat: a shield reads it to find its group, and a shutdown to
 //! find the task that waits for it.
@@ -24,12 +24,12 @@ use crate::runtime::layers::Layers;
 use crate::scheduler::context;
 
 crate::task_local! {
-    static CURRENT: Place;
+    static CURRENT: Membership;
 }
 
 /// The place of a task in its group.
 #[derive(Clone)]
-pub(super) struct Place {
+pub(super) struct Membership {
     pub(super) node: Arc<Node>,
     pub(super) key: u32,
 }
@@ -45,8 +45,8 @@ pub(super) enum Fate {
 }
 
 /// A seat, until it is dropped.
-pub(super) struct Seat {
-    place: Place,
+pub(super) struct MemberSeat {
+    place: Membership,
     fate: Fate,
     location: &'static Location<'static>,
 }
@@ -54,7 +54,7 @@ pub(super) struct Seat {
 /// Says what has failed, if anything has.
 pub(super) type Judge<T> = fn(&T) -> Option<String>;
 
-impl Place {
+impl Membership {
     /// The place of the task that is polled on this thread.
     pub(super) fn current() -> Option<Self> {
         CURRENT.try_get().ok()
@@ -64,10 +64,10 @@ impl Place {
     pub(super) fn take<T>(
         self,
         location: &'static Location<'static>,
-        start: impl FnOnce(Seat) -> JoinHandle<T>,
+        start: impl FnOnce(MemberSeat) -> JoinHandle<T>,
     ) -> JoinHandle<T> {
         let unwound = FreeOnUnwind(&self);
-        let handle = start(Seat::new(self.clone(), location));
+        let handle = start(MemberSeat::new(self.clone(), location));
         std::mem::forget(unwound);
         self.node.seat(self.key, handle.abort_handle());
         handle
@@ -85,7 +85,7 @@ impl Place {
 }
 
 /// No handle comes for a task that could not be started.
-struct FreeOnUnwind<'a>(&'a Place);
+struct FreeOnUnwind<'a>(&'a Membership);
 
 impl Drop for FreeOnUnwind<'_> {
     fn drop(&mut self) {
@@ -93,9 +93,9 @@ impl Drop for FreeOnUnwind<'_> {
     }
 }
 
-impl Seat {
+impl MemberSeat {
     /// For a place that was reserved, or has the number [`NONE`].
-    pub(super) fn new(place: Place, location: &'static Location<'static>) -> Self {
+    pub(super) fn new(place: Membership, location: &'static Location<'static>) -> Self {
         Self { place, fate: Fate::Dropped, location }
     }
 
@@ -137,7 +137,7 @@ impl Seat {
     }
 }
 
-impl Drop for Seat {
+impl Drop for MemberSeat {
     fn drop(&mut self) {
         if self.place.key != NONE {
             self.place.node.leave(self.place.key, self.fate);
@@ -149,14 +149,14 @@ pin_project! {
     /// The future of a task in a group. One that was refused has none, and never ends by itself.
     pub(crate) struct Member<F: Future> {
         #[pin]
-        future: Option<TaskLocalFuture<Place, F>>,
-        seat: Seat,
+        future: Option<TaskLocalFuture<Membership, F>>,
+        seat: MemberSeat,
         judge: Judge<F::Output>,
     }
 }
 
 impl<F: Future> Member<F> {
-    pub(super) fn new(future: Option<F>, seat: Seat, judge: Judge<F::Output>) -> Self {
+    pub(super) fn new(future: Option<F>, seat: MemberSeat, judge: Judge<F::Output>) -> Self {
         let future = future.map(|future| CURRENT.scope(seat.place.clone(), future));
         Self { future, seat, judge }
     }

@@ -29,7 +29,7 @@ use mini_time::Instant;
 
 use super::super::slab::{NONE, Slab};
 use super::super::{AbortHandle, CancelToken, Reason};
-use super::member::{Fate, Place};
+use super::member::{Fate, Membership};
 use super::report::{FailedTask, Report, Straggler, Tally};
 use crate::primitives::atomic::{
     AtomicBool, AtomicU32, AtomicUsize, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed,
@@ -47,7 +47,8 @@ pub(in crate::task) struct Node {
     key: AtomicU32,
     /// How many tasks are alive here and below.
     alive: AtomicUsize,
-    /// The last handle went in a poll of the last task, which may be about to end: see [`Seat`](super::member::Seat).
+    /// The last handle went in a poll of the last task, which may be about to end: see
+    /// [`MemberSeat`](super::member::MemberSeat).
     pub(super) is_left_to_task: AtomicBool,
     /// A task was refused, and that is told.
     has_told_refusal: AtomicBool,
@@ -227,7 +228,7 @@ impl Node {
 /// What happens to a task.
 impl Node {
     /// A place for a task that is about to be spawned; `None` if the group takes none any more.
-    pub(super) fn reserve(self: &Arc<Self>) -> Option<Place> {
+    pub(super) fn reserve(self: &Arc<Self>) -> Option<Membership> {
         let place = self.try_reserve();
         if place.is_none() {
             lock(&self.tally).refused += 1;
@@ -236,7 +237,7 @@ impl Node {
     }
 
     /// As [`reserve`](Self::reserve), for those that go elsewhere then.
-    pub(super) fn try_reserve(self: &Arc<Self>) -> Option<Place> {
+    pub(super) fn try_reserve(self: &Arc<Self>) -> Option<Membership> {
         let mut state = lock(&self.state);
         if state.phase != Phase::Open {
             return None;
@@ -245,7 +246,7 @@ impl Node {
         for node in self.up() {
             node.alive.fetch_add(1, Relaxed); // published by the lock
         }
-        Some(Place { node: self.clone(), key })
+        Some(Membership { node: self.clone(), key })
     }
 
     /// The task has been spawned.
@@ -347,7 +348,7 @@ impl Node {
 
     /// How many of the tasks that are alive nobody should wait for: the one that asks.
     pub(super) fn exempt(self: &Arc<Self>) -> usize {
-        usize::from(Place::current().is_some_and(|place| place.is_below(self)))
+        usize::from(Membership::current().is_some_and(|place| place.is_below(self)))
     }
 
     /// Ready when all have ended but `exempt`. `key` is the caller's place, which it gives back by
@@ -385,7 +386,7 @@ impl Node {
     /// Aborts all tasks here and below, except the one that asks. Those that are still there at `patience` have not
     /// been dropped in time. Where all were aborted before, the time of that stays.
     pub(super) fn abort_all(self: &Arc<Self>, patience: Option<Instant>) {
-        let mine = Place::current();
+        let mine = Membership::current();
         let Ending { patience: earlier, .. } = self.ending().expect("it was begun");
         self.set_patience(earlier.or(patience));
         let mut is_first = false;

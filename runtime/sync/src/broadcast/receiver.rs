@@ -9,13 +9,13 @@ use pin_project_lite::pin_project;
 
 use super::error::{RecvError, TryRecvError};
 use super::state::{Found, unwrap};
-use super::{Closes, Messages, Shared};
+use super::{Channel, Closes, Messages};
 use crate::blocking;
 use crate::rounds::{self, Wait};
 
 /// Receives each message sent after its creation; see [`channel`](super::channel).
 pub struct Receiver<T> {
-    pub(super) shared: Arc<Shared<T>>,
+    pub(super) shared: Arc<Channel<T>>,
     /// The position of the next message it gets.
     pub(super) next: u64,
 }
@@ -138,7 +138,7 @@ impl<T: Clone> Receiver<T> {
 impl<T> Drop for Receiver<T> {
     fn drop(&mut self) {
         /// Runs even after a message's destructor has panicked.
-        struct Close<'a, T>(&'a Shared<T>);
+        struct Close<'a, T>(&'a Channel<T>);
         impl<T> Drop for Close<'_, T> {
             fn drop(&mut self) {
                 rounds::end_if(&Closes(self.0), |_| true);

@@ -1,4 +1,4 @@
-//! `Place`: the memory of a slot, and which of its successive tenants has it.
+//! `SlotCell`: the memory of a slot, and which of its successive tenants has it.
 //!
 //! Places come in chunks, which are counted: a `table` holds the chunks that it gives out, and every `registration` the
 //! chunk of its place. So a socket reaches its slot without the table's lock.
@@ -23,7 +23,7 @@ use crate::slot::Slot;
 const LEN: u32 = if cfg!(loom) { 2 } else { 64 };
 
 #[cfg_attr(not(any(target_vendor = "apple", target_os = "netbsd")), repr(align(64)))]
-struct Place {
+struct SlotCell {
     slot: Slot,
     /// Increases with each arrival and each end: odd while there is a tenant. Read under the table's lock, changed by
     /// the thread that holds it exclusively.
@@ -31,11 +31,11 @@ struct Place {
 }
 
 /// Places that are allocated and freed together.
-pub(super) struct Chunk([Place; LEN as usize]);
+pub(super) struct Chunk([SlotCell; LEN as usize]);
 
 /// Keeps the memory of a place, though not the place in the table.
 #[derive(Debug)]
-pub(super) struct Lease {
+pub(super) struct SlotLease {
     pub(super) chunk: Arc<Chunk>,
     pub(super) at: u32,
 }
@@ -45,11 +45,11 @@ impl Chunk {
 
     /// Vacant places, whose former generations, if they had any, ended before `generation`.
     pub(super) fn new(generation: u32) -> Arc<Chunk> {
-        let vacant = |_| Place { slot: Slot::new(Ready::EMPTY), generation: AtomicU32::new(generation) };
+        let vacant = |_| SlotCell { slot: Slot::new(Ready::EMPTY), generation: AtomicU32::new(generation) };
         Arc::new(Chunk(array::from_fn(vacant)))
     }
 
-    fn place(&self, at: u32) -> &Place {
+    fn place(&self, at: u32) -> &SlotCell {
         &self.0[(at % LEN) as usize]
     }
 
@@ -59,7 +59,7 @@ impl Chunk {
 
     /// Gives a vacant place to a tenant; returns the generation by which its events are known.
     pub(super) fn take(&self, at: u32, ready: Ready) -> u32 {
-        let Place { slot, generation } = self.place(at);
+        let SlotCell { slot, generation } = self.place(at);
         slot.reset(ready);
         Self::turn_over(generation)
     }
@@ -92,7 +92,7 @@ impl Chunk {
     }
 }
 
-impl Lease {
+impl SlotLease {
     pub(super) fn slot(&self) -> &Slot {
         self.chunk.slot(self.at)
     }
@@ -110,6 +110,6 @@ mod tests {
 
     #[test]
     fn a_place_is_a_cache_line() {
-        assert_eq!((size_of::<Place>(), align_of::<Place>()), (64, 64));
+        assert_eq!((size_of::<SlotCell>(), align_of::<SlotCell>()), (64, 64));
     }
 }
