@@ -212,6 +212,9 @@ impl Timers {
     fn announce(&self, me: u64) -> Park {
         self.with(|loan| {
             let next = loan.wheel.next_deadline();
+            if next.is_none() {
+                loan.wheel.give_back();
+            }
             let park = next.map_or(Park::Forever, |next| self.park_until(next, &loan.wheel));
             match park {
                 Park::Ready => self.store().announcement.withdraw(),

@@ -111,6 +111,11 @@ impl Wheel {
         self.len() == 0
     }
 
+    /// Nobody has added a timer for a while.
+    pub(crate) fn give_back(&mut self) {
+        self.slab.give_back();
+    }
+
     /// Moves an empty wheel to `now`, so that the next entry is filed by its distance from now and not from the time
     /// of the last `expire`.
     pub(crate) fn catch_up(&mut self, now: u64) {

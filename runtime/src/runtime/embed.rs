@@ -86,8 +86,8 @@ impl Runtime {
     ///
     /// While another thread is in `block_on`, that thread does the work, and this call waits for its place, for at most
     /// `max_wait`. The descriptor may then be readable for as long as a poll on that thread lasts. With a
-    /// `max_wait` of zero, the embedder's loop then spins. Under a [paused](crate::time::pause) clock, time jumps to the next
-    /// deadline if nothing else is ready.
+    /// `max_wait` of zero, the embedder's loop then spins. Under a [paused](crate::time::pause) clock, time jumps to
+    /// the next deadline if nothing else is ready.
     ///
     /// # Examples
     ///

@@ -1,8 +1,8 @@
 //! The entries of a wheel: one array, linked into lists by index, each named by a [`Key`] that goes stale.
 //!
 //! The wheel alone calls it. A list is the index of its first entry ([`NIL`] when empty), and is circular: the entry
-//! before the first is the last, so that appending needs no second word per slot. Memory for the largest number of
-//! entries that were ever pending stays allocated.
+//! before the first is the last, so that appending needs no second word per slot. The memory of freed entries is kept,
+//! and given back when none is in use.
 //!
 //! Rejected:
 //! - A box per entry with pointers: an allocation per timer, and `unsafe` to unlink.
@@ -50,6 +50,9 @@ pub(crate) enum End {
     Back,
 }
 
+/// So many entries are kept when none is in use: 160 KiB.
+const KEPT: usize = 4096;
+
 /// 40 bytes on a 64-bit machine, checked below.
 struct Entry {
     deadline: u64,
@@ -69,11 +72,13 @@ pub(crate) struct Slab {
     /// The first free entry; free entries are linked by `next` alone.
     free: u32,
     used: u32,
+    /// The generation of new entries: later than that of any key of entries that are gone.
+    generation: u32,
 }
 
 impl Slab {
     pub(crate) const fn new() -> Slab {
-        Slab { entries: Vec::new(), free: NIL, used: 0 }
+        Slab { entries: Vec::new(), free: NIL, used: 0, generation: 0 }
     }
 
     /// The number of entries in use.
@@ -110,6 +115,19 @@ impl Slab {
         entry.place = ListId::Free;
         entry.next = free;
         entry.waker.take()
+    }
+
+    /// Gives the memory of a crowd back, if no entry is in use. Keys stay stale.
+    pub(crate) fn give_back(&mut self) {
+        if self.used == 0 && self.entries.len() > KEPT {
+            let last = self.entries.iter().map(|entry| entry.generation).max();
+            *self = Slab { generation: last.unwrap_or_default(), ..Slab::new() };
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn room(&self) -> usize {
+        self.entries.capacity()
     }
 
     /// Frees all entries whatever list they are on; the lists are the caller's to empty.
@@ -216,7 +234,7 @@ impl Slab {
             waker: None,
             next: NIL,
             previous: NIL,
-            generation: 0,
+            generation: self.generation,
             place: ListId::Free,
         });
         index

@@ -95,6 +95,21 @@ fn a_stale_key_is_refused_even_if_its_entry_is_used_again() {
 }
 
 #[test]
+fn the_memory_of_a_crowd_is_given_back_and_its_keys_stay_stale() {
+    let mut wheel = Wheel::new();
+    let crowd = |wheel: &mut Wheel| (0..10_000).map(|_| wheel.insert(5, waker())).collect::<Vec<_>>();
+    let stale = crowd(&mut wheel);
+    wheel.give_back();
+    assert!(wheel.slab.room() >= 10_000, "they are in use");
+    assert!(stale.iter().all(|&key| wheel.remove(key).is_some()));
+    wheel.give_back();
+    assert_eq!(wheel.slab.room(), 0);
+    let live = crowd(&mut wheel);
+    assert!(stale.iter().all(|&key| wheel.remove(key).is_none()));
+    assert!(live.iter().all(|&key| wheel.remove(key).is_some()));
+}
+
+#[test]
 fn a_wheel_of_never_has_no_next_deadline() {
     let mut wheel = Wheel::new();
     let key = wheel.insert(NEVER, waker());
