@@ -151,7 +151,7 @@ impl Builder {
             return Err(config::invalid(text));
         }
         config.check()?;
-        Ok(Runtime::new_from(layers::begin(config, self.settings.checked()?)?))
+        layers::begin(config, self.settings.checked()?)
     }
 }
 

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use mini_context::contain;
 
-use super::Id;
 use super::settings::Settings;
 use super::turns::Turns;
+use super::{Id, Runtime};
 use crate::insight;
 use crate::say::Throttle;
 use crate::scheduler::config::Config;
@@ -30,7 +30,14 @@ pub(crate) struct Layers {
 }
 
 /// Begins a runtime.
-pub(crate) fn begin(mut config: Config, settings: Settings) -> io::Result<Arc<Shared>> {
+pub(crate) fn begin(config: Config, settings: Settings) -> io::Result<Runtime> {
+    let runtime = Runtime::new_from(make(config, settings)?);
+    insight::begin(runtime.shared())?;
+    Ok(runtime)
+}
+
+/// Makes one that nobody looks at.
+pub(crate) fn make(mut config: Config, settings: Settings) -> io::Result<Arc<Shared>> {
     config.observers.extend(insight::recorder(&settings));
     config.observers.extend(settings.on_turn.clone().map(Turns::observer));
     let layers = Layers {
@@ -41,9 +48,7 @@ pub(crate) fn begin(mut config: Config, settings: Settings) -> io::Result<Arc<Sh
         group_errors: group::Errors::default(),
         unseen_errors: Throttle::new(),
     };
-    let shared = Shared::new(config, Box::new(layers))?;
-    insight::begin(&shared)?;
-    Ok(shared)
+    Shared::new(config, Box::new(layers))
 }
 
 impl Layers {

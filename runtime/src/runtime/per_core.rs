@@ -95,7 +95,7 @@ impl PerCore {
             let mut config = config.clone();
             config.first_worker = index;
             config.thread_name = config.thread_name.of_part(format_args!("-{index}"));
-            Ok(Runtime::new_from(layers::begin(config, settings.clone())?))
+            layers::begin(config, settings.clone())
         };
         Ok(Self { runtimes: (0..count).map(build).collect::<io::Result<_>>()?, pins })
     }

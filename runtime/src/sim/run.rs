@@ -248,9 +248,7 @@ impl Sim {
             on_task_error: Some(Arc::new(unseen::note_error)),
             ..Settings::default()
         };
-        let shared =
-            layers::begin(config, settings).unwrap_or_else(|error| panic!("the simulation cannot be started: {error}"));
-        Runtime::new_from(shared)
+        layers::begin(config, settings).unwrap_or_else(|error| panic!("the simulation cannot be started: {error}"))
     }
 }
 

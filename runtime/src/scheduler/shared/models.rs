@@ -8,6 +8,8 @@ use crate::primitives::{
     atomic::{AtomicUsize, Ordering::SeqCst},
     thread,
 };
+use crate::runtime::layers;
+use crate::runtime::settings::Settings;
 use crate::scheduler::block_on;
 
 fn model(model: impl Fn(&Arc<Shared>) + Send + Sync + 'static) {
@@ -15,7 +17,7 @@ fn model(model: impl Fn(&Arc<Shared>) + Send + Sync + 'static) {
     builder.preemption_bound = Some(2);
     builder.max_branches = 10_000;
     builder.check(move || {
-        let shared = layers::begin(Config { timer_slack: None, ..Config::new(false) }, Settings::default()).unwrap();
+        let shared = layers::make(Config { timer_slack: None, ..Config::new(false) }, Settings::default()).unwrap();
         model(&shared);
         assert_eq!(Arc::strong_count(&shared), 1, "something refers to the runtime");
     });
