@@ -30,6 +30,7 @@ use std::time::{Duration, Instant};
 use crate::ready::Interest;
 use crate::slot::Key;
 use crate::source::{Left, Source, Wait, poll_error};
+use crate::sys::fork::Process;
 use crate::unfilled::Unfilled;
 
 #[cfg(feature = "futures-io")]
@@ -142,7 +143,7 @@ pub struct Output<const FD: i32>(Stream);
 enum Stream {
     Polled(Source<Polled>),
     /// A wait by the I/O traits has this number. A future has one of its own.
-    Thread(Number),
+    Thread(Number, Process),
 }
 
 /// Returns a handle to the standard input of the process.
@@ -202,11 +203,11 @@ use site;
 
 impl Stream {
     fn open(fd: BorrowedFd<'_>, interest: Interest) -> Stream {
-        Polled::open(fd, interest).map_or_else(|| Stream::Thread(new_number()), Stream::Polled)
+        Polled::open(fd, interest).map_or_else(|| Stream::Thread(new_number(), Process::current()), Stream::Polled)
     }
 
     fn is_by_thread(&self) -> bool {
-        matches!(self, Stream::Thread(_))
+        matches!(self, Stream::Thread(..))
     }
 }
 
@@ -258,7 +259,7 @@ impl Stdin {
             return poll_error(cx, self, e);
         }
         match &self.0 {
-            Stream::Thread(handle) => {
+            Stream::Thread(handle, _) => {
                 ready!(mini_context::check_budget(cx, self));
                 mini_context::spend_if_ready(INPUT.poll_read(cx, wait, number_of(key, *handle), &mut buf))
             }
@@ -368,7 +369,7 @@ impl<const FD: i32> Output<FD> {
             return polled;
         }
         match &self.0 {
-            Stream::Thread(handle) => {
+            Stream::Thread(handle, _) => {
                 ready!(mini_context::check_budget(cx, self));
                 mini_context::spend_if_ready(Self::writer().poll_write(cx, wait, number_of(key, *handle), buf))
             }
@@ -387,7 +388,7 @@ impl<const FD: i32> Output<FD> {
     ) -> Poll<io::Result<()>> {
         match &self.0 {
             Stream::Polled(_) => mini_context::poll_budget(cx, self).map(Ok), // the system has it
-            Stream::Thread(handle) => {
+            Stream::Thread(handle, _) => {
                 ready!(mini_context::check_budget(cx, self));
                 mini_context::spend_if_ready(Self::writer().poll_flush(cx, wait, number_of(key, *handle), until))
             }
@@ -401,16 +402,16 @@ fn duplicate(fd: BorrowedFd<'_>) -> io::Result<File> {
 
 impl Drop for Stdin {
     fn drop(&mut self) {
-        if let Stream::Thread(number) = self.0 {
-            INPUT.forget(number);
+        if let Stream::Thread(number, process) = self.0 {
+            INPUT.forget(number, process);
         }
     }
 }
 
 impl<const FD: i32> Drop for Output<FD> {
     fn drop(&mut self) {
-        if let Stream::Thread(number) = self.0 {
-            Self::writer().forget(number);
+        if let Stream::Thread(number, process) = self.0 {
+            Self::writer().forget(number, process);
         }
     }
 }

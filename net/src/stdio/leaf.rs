@@ -43,7 +43,7 @@ impl Waitable for Stdin {
     fn forget(&self, key: &mut Key) {
         match &self.0 {
             Stream::Polled(source) => source.forget(key),
-            Stream::Thread(_) => INPUT.forget(key.number(new_number)),
+            Stream::Thread(_, process) => INPUT.forget(key.number(new_number), *process),
         }
     }
 }
@@ -52,7 +52,7 @@ impl<const FD: i32> Waitable for Output<FD> {
     fn forget(&self, key: &mut Key) {
         match &self.0 {
             Stream::Polled(source) => source.forget(key),
-            Stream::Thread(_) => Self::writer().forget(key.number(new_number)),
+            Stream::Thread(_, process) => Self::writer().forget(key.number(new_number), *process),
         }
     }
 }

@@ -149,8 +149,8 @@ impl Reader {
     }
 
     /// The future or the handle of this number is dropped.
-    pub(super) fn forget(&self, number: Number) {
-        forget(&self.state, number);
+    pub(super) fn forget(&self, number: Number, process: Process) {
+        forget(&self.state, number, process);
     }
 
     /// The body of the thread.
@@ -217,8 +217,8 @@ impl Writer {
     }
 
     /// The future or the handle of this number is dropped.
-    pub(super) fn forget(&self, number: Number) {
-        forget(&self.state, number);
+    pub(super) fn forget(&self, number: Number, process: Process) {
+        forget(&self.state, number, process);
     }
 
     /// Waits until what has been taken until now is out, for at most so long. In a child of fork(2), a thread of the
@@ -273,7 +273,11 @@ fn pending<S, T>(mut state: MutexGuard<'_, State<S>>, number: Number, waker: Wak
     Poll::Pending
 }
 
-fn forget<S: Default>(state: &Mutex<State<S>>, number: Number) {
+/// Takes a waker out, unless the handle is one of a parent, whose threads may have the lock for ever.
+fn forget<S: Default>(state: &Mutex<State<S>>, number: Number, process: Process) {
+    if !process.is_current() {
+        return;
+    }
     let mut state = lock(state);
     let waker = state.forget(number);
     drop(state);
@@ -373,9 +377,9 @@ mod tests {
         assert_eq!(Arc::strong_count(&first), 3);
         wait(one, &second);
         assert_eq!([&first, &second].map(Arc::strong_count), [2, 2], "the last waker of a number counts");
-        reader.forget(one);
-        reader.forget(two);
-        reader.forget(two);
+        reader.forget(one, Process::current());
+        reader.forget(two, Process::current());
+        reader.forget(two, Process::current());
         assert_eq!([&first, &second].map(Arc::strong_count), [1, 1]);
     }
 }

@@ -77,7 +77,7 @@ pub(super) fn waits_at(location: &'static Location<'static>) -> mini_net::Wait {
 }
 
 impl Child {
-    /// Takes over a child. If it can't be watched, or its pipes can't be waited for, it is killed.
+    /// Takes over a child. If it can't be watched, or its pipes can't be made non-blocking, it is killed.
     pub(super) fn adopt(
         mut child: process::Child,
         kill_on_drop: bool,

@@ -131,7 +131,7 @@ impl<K: OutputKind> ChildOutput<K> {
     ///
     /// # Panics
     ///
-    /// Panics if it has to wait outside a mini runtime, unless the pipe has already joined one.
+    /// Outside a mini runtime, unless the pipe has already joined one.
     ///
     /// # Cancel safety
     ///

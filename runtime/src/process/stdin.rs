@@ -72,8 +72,8 @@ impl ChildStdin {
     ///
     /// # Errors
     ///
-    /// Returns the errors of write(2) (`BrokenPipe`: the reading end is closed), and an error if the runtime has shut
-    /// down.
+    /// Returns the errors of write(2) (`BrokenPipe`: the reading end is closed). Fails if it has to wait and the
+    /// runtime has shut down.
     ///
     /// # Panics
     ///
@@ -136,7 +136,6 @@ impl ChildStdin {
     }
 }
 
-/// Makes it the output of another child. Fails as [`into_owned_fd`](ChildStdin::into_owned_fd) does.
 /// Future of [`ChildStdin::write`]: resolves to `io::Result<usize>`, the number of bytes written.
 #[derive(Debug)]
 #[must_use = "futures do nothing unless awaited"]
@@ -175,6 +174,7 @@ fn poll_closed<R>(cx: &mut Context<'_>) -> Poll<io::Result<R>> {
     mini_context::poll_budget(cx, std::ptr::null::<ChildStdin>()).map(|()| Err(closed()))
 }
 
+/// Makes it the output of another child. Fails as [`into_owned_fd`](ChildStdin::into_owned_fd) does.
 impl TryFrom<ChildStdin> for Stdio {
     type Error = io::Error;
 

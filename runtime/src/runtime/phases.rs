@@ -51,8 +51,7 @@ impl Phases {
         self.worker
     }
 
-    /// Returns the time that the worker has waited, or in which no thread worked for it. The wait ends when events and
-    /// timers have been delivered.
+    /// Returns the time that the worker has waited. The wait ends when events and timers have been delivered.
     ///
     /// # Examples
     ///

@@ -18,7 +18,6 @@ pub(crate) struct Turns(TurnHook);
 /// The turns of one worker.
 struct TurnsOfCore {
     hook: TurnHook,
-    index: usize,
     turn: Mutex<Turn>, // the owner alone locks it
 }
 
@@ -26,14 +25,9 @@ struct TurnsOfCore {
 struct Turn {
     began: Instant,
     poll_began: Instant,
-    /// Since when the worker waits, or nobody holds the core.
+    /// Since when the worker waits.
     waits_since: Option<Instant>,
-    waited: Duration,
-    events: usize,
-    timers: usize,
-    woken: (usize, Duration),
-    again: (usize, Duration),
-    idle: usize,
+    phases: Phases,
 }
 
 impl Turns {
@@ -44,7 +38,7 @@ impl Turns {
 
 impl Observe for Turns {
     fn of_core(self: Arc<Self>, index: usize, is_guest: bool) -> Option<Box<dyn ObserveCore>> {
-        (!is_guest).then(|| Box::new(TurnsOfCore { hook: self.0.clone(), index, turn: Mutex::new(Turn::new()) }) as _)
+        (!is_guest).then(|| Box::new(TurnsOfCore { hook: self.0.clone(), turn: Mutex::new(Turn::new(index)) }) as _)
     }
 
     fn as_any(&self) -> &dyn Any {
@@ -53,19 +47,11 @@ impl Observe for Turns {
 }
 
 impl Turn {
-    fn new() -> Self {
-        let now = Instant::now();
-        Self {
-            began: now,
-            poll_began: now,
-            waits_since: None,
-            waited: Duration::ZERO,
-            events: 0,
-            timers: 0,
-            woken: (0, Duration::ZERO),
-            again: (0, Duration::ZERO),
-            idle: 0,
-        }
+    fn new(worker: usize) -> Self {
+        let (now, none) = (Instant::now(), (0, Duration::ZERO));
+        let (waited, rest) = (Duration::ZERO, Duration::ZERO);
+        let phases = Phases { worker, waited, events: 0, timers: 0, woken: none, again: none, idle: 0, rest };
+        Self { began: now, poll_began: now, waits_since: None, phases }
     }
 }
 
@@ -82,7 +68,7 @@ impl ObserveCore for TurnsOfCore {
 
     fn end(&self, _then: Then, was_again: bool) {
         let turn = &mut *self.turn();
-        let (polls, time) = if was_again { &mut turn.again } else { &mut turn.woken };
+        let (polls, time) = if was_again { &mut turn.phases.again } else { &mut turn.phases.woken };
         *polls += 1;
         *time += turn.poll_began.elapsed();
     }
@@ -93,33 +79,30 @@ impl ObserveCore for TurnsOfCore {
 
     fn unparks(&self) {
         let turn = &mut *self.turn();
-        if let Some(since) = turn.waits_since.take() {
-            turn.waited += since.elapsed();
+        match turn.waits_since.take() {
+            Some(since) => turn.phases.waited += since.elapsed(),
+            None => *turn = Turn::new(turn.phases.worker), // a thread has come: the time before is no turn's
         }
     }
 
+    fn leaves(&self) {}
+
     fn delivered(&self, events: usize, timers: usize) {
-        let turn = &mut *self.turn();
-        turn.events += events;
-        turn.timers += timers;
+        let phases = &mut self.turn().phases;
+        phases.events += events;
+        phases.timers += timers;
     }
 
     fn wakes_idle(&self) {
-        self.turn().idle += 1;
+        self.turn().phases.idle += 1;
     }
 
     fn turn_ends(&self) {
-        let turn = std::mem::replace(&mut *self.turn(), Turn::new());
-        let phases = Phases {
-            worker: self.index,
-            waited: turn.waited,
-            events: turn.events,
-            timers: turn.timers,
-            woken: turn.woken,
-            again: turn.again,
-            idle: turn.idle,
-            rest: turn.began.elapsed().saturating_sub(turn.waited + turn.woken.1 + turn.again.1),
-        };
+        let mut turn = self.turn();
+        let worker = turn.phases.worker;
+        let Turn { began, mut phases, .. } = std::mem::replace(&mut *turn, Turn::new(worker));
+        drop(turn); // the hook may run for long, and panic
+        phases.rest = began.elapsed().saturating_sub(phases.waited + phases.woken.1 + phases.again.1);
         if !phases.is_empty() {
             threads::call(Some(|| (self.hook)(&phases)), "on_turn");
             self.turn().began = Instant::now(); // the hook is no part of a turn

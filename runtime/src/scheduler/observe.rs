@@ -38,10 +38,15 @@ pub(crate) trait ObserveCore: Send + Sync {
     /// The poll is over, of a task that may have been of the class *again*.
     fn end(&self, then: Then, was_again: bool);
 
-    /// The owner waits for something to do, or leaves the core.
+    /// The owner waits for something to do.
     fn parks(&self);
 
-    /// The owner has waited, or has taken over a core that was left.
+    /// The owner leaves the core.
+    fn leaves(&self) {
+        self.parks();
+    }
+
+    /// The owner has waited, or a thread has taken the core.
     fn unparks(&self);
 
     /// The owner queues a task.

@@ -170,13 +170,13 @@ impl<'a> Worker<'a> {
             if self.must_close() {
                 return Stop::Closing;
             }
-            self.check_process();
             match self.next() {
                 Some(entry) => {
                     self.run(entry);
                     if is_done.get() {
                         return Stop::Done;
                     }
+                    self.check_process();
                     if self.meter.is_fresh() {
                         self.glance();
                     }
@@ -249,8 +249,9 @@ impl<'a> Worker<'a> {
             self.begin_long_run(expected);
             self.meter.leave_out();
         }
+        let nothing_else = !self.core.take_left_out();
         for observer in &self.core.observers {
-            observer.begin(task, !self.core.take_left_out());
+            observer.begin(task, nothing_else);
         }
     }
 
@@ -418,7 +419,7 @@ impl Drop for Worker<'_> {
         self.meter.leave_out();
         core.counts.busy.park(self.meter.system_now());
         for observer in &core.observers {
-            observer.parks();
+            observer.leaves();
         }
         core.note_queue();
         core.take_remote_frees();

@@ -193,6 +193,7 @@ fn each_turn_is_told_with_what_it_has_done() {
         let told = turns.clone();
         builder.on_turn(move |phases| told.lock().unwrap().push(phases.clone()));
         let runtime = builder.build().unwrap();
+        std::thread::sleep(Duration::from_millis(20)); // of no turn, as no thread works
         let begin = Instant::now();
         runtime.block_on(async {
             mini::time::sleep(Duration::from_millis(2)).await;
@@ -242,6 +243,21 @@ fn a_hook_of_turns_may_spawn_and_panic() {
         let runtime = builder.build().unwrap();
         drop(runtime.spawn(async {})); // a turn of a worker
         assert_eq!(runtime.block_on(receive), Some(7));
+    });
+}
+
+#[test]
+fn a_turn_in_which_nothing_has_happened_is_not_told() {
+    within(LIMIT, || {
+        let turns = Arc::new(Mutex::new(0));
+        let told = turns.clone();
+        let runtime = Builder::new_current_thread().on_turn(move |_| *told.lock().unwrap() += 1).build().unwrap();
+        for _ in 0..10 {
+            runtime.turn(Duration::ZERO);
+        }
+        assert_eq!(*turns.lock().unwrap(), 0);
+        runtime.block_on(async {});
+        assert_eq!(*turns.lock().unwrap(), 1);
     });
 }
 

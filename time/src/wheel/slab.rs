@@ -2,7 +2,7 @@
 //!
 //! The wheel alone calls it. A list is the index of its first entry ([`NIL`] when empty), and is circular: the entry
 //! before the first is the last, so that appending needs no second word per slot. The memory of freed entries is kept,
-//! and given back when none is in use.
+//! and given back when a worker parks while none is in use.
 //!
 //! Rejected:
 //! - A box per entry with pointers: an allocation per timer, and `unsafe` to unlink.
@@ -120,8 +120,10 @@ impl Slab {
     /// Gives the memory of a crowd back, if no entry is in use. Keys stay stale.
     pub(crate) fn give_back(&mut self) {
         if self.used == 0 && self.entries.len() > KEPT {
-            let last = self.entries.iter().map(|entry| entry.generation).max();
-            *self = Slab { generation: last.unwrap_or_default(), ..Slab::new() };
+            // They wrap around: the latest one is the farthest from where all began.
+            let distances = self.entries.iter().map(|entry| entry.generation.wrapping_sub(self.generation));
+            let generation = self.generation.wrapping_add(distances.max().unwrap_or_default());
+            *self = Slab { generation, ..Slab::new() };
         }
     }
 
