@@ -229,7 +229,8 @@ fn without_a_runtime_the_panic_names_the_call_and_the_way_out() {
 fn after_shutdown_it_panics_unless_it_is_due() {
     let (timers, _) = paused_timers();
     let probe = Probe::default();
-    let (mut armed, mut due) = (sleep_until(timers.clock().now() + 2 * MS), sleep_until(timers.clock().now() + MS));
+    let now = timers.clock().now();
+    let (mut armed, mut due) = (sleep_until(now + 1_000_000 * MS), sleep_until(now + MS));
     {
         let _entered = enter(&timers);
         assert_eq!((probe.poll(&mut armed), probe.poll(&mut due)), (Poll::Pending, Poll::Pending));

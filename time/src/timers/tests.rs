@@ -77,6 +77,7 @@ fn turn_wakes_more_than_a_batch_in_the_order_of_deadlines() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "each of its steps takes longer than a turn may")]
 fn a_turn_that_takes_long_leaves_the_rest_to_the_next() {
     /// Takes as long as a turn may.
     struct Slow(Clock);
