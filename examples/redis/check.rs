@@ -72,10 +72,15 @@ pub(crate) async fn run(style: Style) -> io::Result<()> {
     Ok(())
 }
 
-/// The CPU time that this process has used (clock_gettime(2)).
+/// The CPU time that this process has used (clock_gettime(2)); rustix has no name for that clock on NetBSD.
 fn cpu_time() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+    #[cfg(target_os = "netbsd")]
+    return Duration::ZERO;
+    #[cfg(not(target_os = "netbsd"))]
+    {
+        let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+        Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+    }
 }
 
 /// Sends bytes, and expects `wanted` as the answer.
