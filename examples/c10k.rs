@@ -141,7 +141,7 @@ async fn measure(address: SocketAddr, connections: usize, rounds: u64) -> io::Re
     Ok(())
 }
 
-/// What this process has computed so far; rustix has no name for that clock on NetBSD.
+/// Returns the CPU time that this process has used. On NetBSD that is zero: rustix has no name for the clock.
 fn cpu_time() -> Duration {
     #[cfg(target_os = "netbsd")]
     return Duration::ZERO;

@@ -72,7 +72,8 @@ pub(crate) async fn run(style: Style) -> io::Result<()> {
     Ok(())
 }
 
-/// The CPU time that this process has used (clock_gettime(2)); rustix has no name for that clock on NetBSD.
+/// Returns the CPU time that this process has used (clock_gettime(2)). On NetBSD that is zero: rustix has no name for
+/// the clock.
 fn cpu_time() -> Duration {
     #[cfg(target_os = "netbsd")]
     return Duration::ZERO;

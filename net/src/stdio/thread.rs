@@ -318,6 +318,7 @@ fn patiently(mut op: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
     loop {
         match op() {
             Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            // Real time: the stream belongs to another process too, which has made it non-blocking.
             Err(e) if e.kind() == ErrorKind::WouldBlock => thread::sleep(PAUSE),
             result => return result,
         }
