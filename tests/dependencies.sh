@@ -3,7 +3,7 @@
 # command of the README compiles no more than that.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-least=" mini-rt mini-context mini-net mini-time mini-macros libc socket2 pin-project-lite "
+least=" mini-rt mini-kernel mini-context mini-net mini-time mini-macros libc socket2 pin-project-lite "
 default="$least mini-sync futures-io signal-hook-registry errno "
 
 # Of the features $1 and the crates that they add, $2, to those of the default features or to $3.

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the tests under a sanitizer, or a few programs under valgrind.
 #
-#   tests/sanitizers.sh address|leak|thread [package...]    default: mini-time mini-net mini-rt mini-tests mini-fuzz
+#   tests/sanitizers.sh address|leak|thread [package...]    by default mini-{time,net,kernel,rt,tests,fuzz}
 #   tests/sanitizers.sh valgrind
 #
 # Further arguments for `cargo test` go into MINI_SANITIZER_ARGS. What is skipped, and why, stands below; what is
@@ -38,7 +38,7 @@ leaking=(a_leaked_guard_ends_with_its_thread local_tasks_that_had_to_be_leaked_h
 
 run_tests() {
   local packages=() skips=()
-  [ $# -gt 0 ] || set -- mini-time mini-net mini-rt mini-tests mini-fuzz
+  [ $# -gt 0 ] || set -- mini-time mini-net mini-kernel mini-rt mini-tests mini-fuzz
   for package in "$@"; do packages+=(-p "$package"); done
   for name in "${skip[@]}"; do skips+=(--skip "$name"); done
   # A target is named, else build scripts and macros would be built with these flags too.

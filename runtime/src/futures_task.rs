@@ -1,9 +1,9 @@
 //! The runtime as an executor for libraries that use the traits of futures-task. Requires the feature `futures-task`.
 
 use futures_task::{FutureObj, LocalFutureObj, LocalSpawn, Spawn, SpawnError};
+use mini_kernel::scheduler::context;
 
 use crate::runtime::Handle;
-use crate::scheduler::context;
 
 /// With the feature `futures-task`: libraries that ask for an executor can spawn tasks by it.
 ///

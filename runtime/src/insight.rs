@@ -36,24 +36,26 @@ use std::panic::Location;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-pub(crate) use on_panic::InTask;
-pub use warning::{Warning, WarningKind};
-
 use mini_context::{Holder, Reason, SyncKind};
+use mini_kernel::blocking::Origin;
+use mini_kernel::primitives::Mutex;
+use mini_kernel::scheduler::observe::Observe;
+use mini_kernel::scheduler::shared::Shared;
+use mini_kernel::task::{Beside, LastWait, SeenWait, Sight, Source, Standing};
 
-use crate::blocking::Origin;
-use crate::primitives::Mutex;
 use crate::recorder::Recorder;
 use crate::runtime::Id;
 use crate::runtime::layers::Layers;
 use crate::runtime::settings::{self, Settings};
-use crate::scheduler::observe::Observe;
-use crate::scheduler::shared::Shared;
-use crate::task::{self, Beside, LastWait, SeenWait, Sight, Source, Standing};
+use crate::task;
 use circles::{Circle, circles, possible_circles};
 use gather::Before;
+pub(crate) use gather::{dump, sources};
+pub(crate) use on_panic::{InTask, dump_on_panic};
+pub(crate) use seen::lost_now;
 use seen::{Seen, SeenTask};
 use warning::LastWarnings;
+pub use warning::{Warning, WarningKind};
 
 /// What a runtime keeps for who looks at it: the last dump, and the last warnings.
 #[derive(Default)]
@@ -79,7 +81,7 @@ pub(crate) fn begin(shared: &Arc<Shared>) -> io::Result<()> {
             on_quit::start();
         }
     }
-    if settings.warns() || shared.config.is_simulated() && settings::warns(true)? {
+    if settings.warns() || shared.config.has_pick() && settings::warns(true)? {
         watcher::watch(shared);
     }
     Ok(())

@@ -129,12 +129,10 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-#[macro_use]
-mod say;
+#[macro_use(say)]
+extern crate mini_kernel;
 
 mod accept;
-#[cfg_attr(not(feature = "insight"), allow(dead_code))] // for dumps, as in `scheduler` and `task`
-mod blocking;
 #[cfg(feature = "fs")]
 pub mod fs;
 #[cfg(feature = "futures-task")]
@@ -149,23 +147,18 @@ mod insight;
 mod json;
 #[cfg(feature = "io-util")]
 mod lines;
-mod primitives;
 #[cfg(feature = "process")]
 pub mod process;
 #[cfg(feature = "insight")]
 mod recorder;
 pub mod runtime;
-#[cfg_attr(not(all(feature = "insight", feature = "signal")), allow(dead_code))]
-mod scheduler;
 #[cfg(feature = "signal")]
 pub mod signal;
 #[cfg(feature = "sim")]
 pub mod sim;
 #[doc(hidden)]
 pub mod structure;
-#[cfg_attr(not(feature = "insight"), allow(dead_code))]
 pub mod task;
-mod threads;
 
 pub use mini_macros::{main, test};
 pub use task::group::program::{grace_left, shutdown};
@@ -326,7 +319,7 @@ pub mod time {
 /// `MINI_WARN` is neither 1 nor 0.
 #[track_caller]
 pub fn block_on<F: Future>(future: F) -> F::Output {
-    scheduler::refuse_inside_worker("block_on");
+    mini_kernel::scheduler::refuse_inside_worker("block_on");
     task::large::boxed!(Box::pin, future: F => match runtime::Handle::try_current() {
         Ok(handle) => handle.block_on(future),
         Err(_) => match runtime::Builder::new_current_thread().build() {

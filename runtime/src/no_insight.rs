@@ -3,9 +3,10 @@
 use std::io;
 use std::sync::Arc;
 
+use mini_kernel::scheduler::observe::Observe;
+use mini_kernel::scheduler::shared::Shared;
+
 use crate::runtime::settings::Settings;
-use crate::scheduler::observe::Observe;
-use crate::scheduler::shared::Shared;
 
 pub(crate) struct InTask;
 
@@ -17,6 +18,4 @@ pub(crate) fn begin(_: &Arc<Shared>) -> io::Result<()> {
     Ok(())
 }
 
-impl Shared {
-    pub(crate) fn dump_on_panic(&self) {}
-}
+pub(crate) fn dump_on_panic(_: &Shared) {}

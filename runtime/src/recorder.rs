@@ -37,21 +37,21 @@ use std::panic::Location;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-pub use histogram::Histogram;
-pub(crate) use snapshot::write;
+use mini_kernel::primitives::atomic::{AtomicBool, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use mini_kernel::primitives::{Mutex, lock};
+use mini_kernel::scheduler::core::Core;
+use mini_kernel::scheduler::observe::{Observe, ObserveCore, Then, Who};
+use mini_kernel::scheduler::shared::Shared;
+use mini_kernel::task::Task;
 
-use crate::primitives::atomic::{AtomicBool, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
-use crate::primitives::{Mutex, lock};
 use crate::runtime::settings::Settings;
-use crate::scheduler::core::Core;
-use crate::scheduler::observe::{Observe, ObserveCore, Then};
-use crate::scheduler::shared::Shared;
-use crate::task::Task;
 use clock::Clock;
 use event::{Event, Number, TEXT};
 use histogram::Buckets;
+pub use histogram::Histogram;
 use places::Places;
 use ring::Ring;
+pub(crate) use snapshot::{records, take, write};
 use waiting::Waiting;
 
 /// The bytes of an event.
@@ -191,16 +191,16 @@ impl Observe for Recorder {
         self.waits(Number::of(task.id().get()), self.clock.now());
     }
 
-    fn job_begins(&self, id: u64) {
-        let task = Number::of(id);
+    fn job_begins(&self, Who { id, .. }: Who) {
+        let task = Number::of(id.get());
         if let Some(waiting) = &self.waiting {
             let _ = waiting.take(task, 0); // no worker's delay
         }
         self.tell(|ring, at| ring.push(Event::JobBegin { task }.pack(at)));
     }
 
-    fn job_ends(&self, id: u64) {
-        self.tell(|ring, at| ring.push(Event::JobEnd { task: Number::of(id) }.pack(at)));
+    fn job_ends(&self, Who { id, .. }: Who) {
+        self.tell(|ring, at| ring.push(Event::JobEnd { task: Number::of(id.get()) }.pack(at)));
     }
 
     fn ended(&self, shared: &Shared) {
@@ -213,8 +213,8 @@ impl Observe for Recorder {
 }
 
 impl ObserveCore for Probe {
-    fn begin(&self, id: u64, nothing_else: bool) {
-        let task = Number::of(id);
+    fn begin(&self, Who { id, .. }: Who, nothing_else: bool) {
+        let task = Number::of(id.get());
         if !nothing_else {
             self.since.store(self.clock.now(), Relaxed);
         }

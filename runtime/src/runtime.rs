@@ -23,14 +23,14 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use mini_kernel::scheduler::config::Config;
+use mini_kernel::scheduler::shared::Shared;
+use mini_kernel::scheduler::until_idle::Asking;
+
 #[cfg(feature = "insight")]
 pub use crate::insight::{Dump, DumpedTask, Warning, WarningKind};
 #[cfg(feature = "insight")]
 pub use crate::recorder::Histogram;
-use crate::scheduler::config::Config;
-use crate::scheduler::shared::Shared;
-pub use crate::scheduler::shutdown::{LeftTask, ShutdownReport};
-use crate::scheduler::until_idle::Asking;
 use crate::task::JoinHandle;
 use crate::task::large::boxed;
 pub use builder::Builder;
@@ -38,6 +38,7 @@ pub use embed::Turn;
 pub use handle::{EnterGuard, Handle, RuntimeFlavor, TryCurrentError};
 pub use id::Id;
 pub use metrics::Metrics;
+pub use mini_kernel::scheduler::shutdown::{LeftTask, ShutdownReport};
 pub use per_core::{PerCore, worker_index};
 pub use phases::Phases;
 

@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")"
 case "${1:-}" in
   loom) packages=(-p mini-context-models -p mini-time-models -p mini-net-models -p mini-sync-models \
-    -p mini-rt-models) ;;
+    -p mini-kernel-models -p mini-rt-models) ;;
   shuttle) packages=(-p mini-rt-models) ;;
   *) echo "usage: $0 loom|shuttle [--no-run | argument of the tests...]" >&2; exit 2 ;;
 esac

@@ -9,7 +9,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use crate::scheduler::shared::Shared;
+use mini_kernel::scheduler::shared::Shared;
+
+use crate::task::spawn_blocking_on;
 use crate::task::{JoinError, JoinHandle};
 
 /// Resolves to what the call answers.
@@ -24,7 +26,7 @@ impl<T: Send + 'static> Job<T> {
         location: &'static Location<'static>,
         job: impl FnOnce() -> T + Send + 'static,
     ) -> Self {
-        Self(pool.spawn_blocking(move || Answer(job()), location))
+        Self(spawn_blocking_on(pool, move || Answer(job()), location))
     }
 }
 

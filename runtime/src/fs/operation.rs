@@ -15,9 +15,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
+use mini_kernel::scheduler::context;
+use mini_kernel::scheduler::shared::Shared;
+
 use crate::fs::job::Job;
-use crate::scheduler::context;
-use crate::scheduler::shared::Shared;
 use crate::task::JoinError;
 
 /// Future of the functions of [`fs`](crate::fs): resolves to `io::Result<T>`.

@@ -11,8 +11,7 @@
 //! Rejected: to follow that future. It is polled as a part of some task, and its guard is never polled.
 
 use mini_context::{ITSELF, Reason, untaken};
-
-use crate::task::LastWait;
+use mini_kernel::task::LastWait;
 
 /// Each waits for the next one, the last for the first.
 pub(super) type Circle = Vec<u64>;

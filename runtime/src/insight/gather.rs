@@ -10,16 +10,19 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use mini_kernel::blocking::{AtWork, Origin};
+use mini_kernel::primitives::atomic::Ordering::Relaxed;
+use mini_kernel::primitives::lock;
+use mini_kernel::scheduler::core::Core;
+use mini_kernel::scheduler::shared::Shared;
+use mini_kernel::scheduler::{ExternalThread, context};
+use mini_kernel::task::{Beside, Besides, LastWait, Sight, Source, Standing, Task, beside};
+
 use super::seen::Seen;
+use super::seen::seen;
 use super::{Doing, Dump, Job, Main, Run, Worker};
-use crate::blocking::{AtWork, Origin};
-use crate::primitives::atomic::Ordering::Relaxed;
-use crate::primitives::lock;
+use crate::recorder::records;
 use crate::runtime::layers::Layers;
-use crate::scheduler::core::Core;
-use crate::scheduler::shared::Shared;
-use crate::scheduler::{ExternalThread, context};
-use crate::task::{Beside, Besides, LastWait, Sight, Source, Standing, Task, beside};
 
 /// The state at the previous dump: the tasks, with the time since which they are unchanged; the progress of each core;
 /// and the jobs that ran.
@@ -34,104 +37,102 @@ pub(crate) struct Before {
 /// A run that lasts while so much time passes is told with its time.
 const MOMENT: Duration = Duration::from_millis(2);
 
-impl Shared {
-    /// What this runtime does now.
-    pub(crate) fn dump(&self) -> Dump {
-        let begin = Instant::now();
-        let before = lock(&Layers::of(self).insight.dumped).clone(); // it stays for a dump that is made meanwhile
-        let progress: Vec<u64> = self.all_cores().map(|core| core.counts.progress()).collect();
-        let core = &self.cores[0];
-        let virtual_time = core.pick.as_ref().map(|pick| pick.elapsed(core.driver().timers().clock().now()));
-        let mut seen = self.seen(before.as_ref().map(|before| &*before.seen));
-        if virtual_time.is_none() {
-            self.let_run_on(begin); // in a simulation the program stands still
-        }
-        let externals = self.externals();
-        let mains = self.all_cores().filter_map(Main::of).map(|main| (main.id, main.wait));
-        seen.look_again_at_circles(self.all_cores(), mains.chain(externals.iter().map(|main| (main.id, main.wait))));
-        let pick = self.cores[0].pick.as_ref();
-        let hosts = pick.map(|pick| pick.hosts_of(&mut seen.tasks().iter().map(|task| task.sight.id.get())));
-        let seen = Arc::new(seen);
-        let look = Look { shared: self, begin, progress: &progress, before: before.as_deref() };
-        let at = |core: &Core| look.at_worker(core, !seen.is_whole(core.index()));
-        let workers = self.cores.iter().map(at).collect();
-        let guests = self.guests().filter(|guest| guest.ownership.is_held()).map(at).collect();
-        let since = before.as_ref().map(|before| begin.saturating_duration_since(before.at));
-        let AtWork { gauge, running, next } = self.blocking.at_work();
-        let ids = running.iter().map(|job| job.id).collect();
-        let ran = |job: &Origin| before.as_ref().is_some_and(|before| before.jobs.contains(&job.id));
-        let jobs = running.into_iter().map(|origin| Job { is_unchanged: ran(&origin), origin }).collect();
-        let before = Before { at: begin, seen: seen.clone(), jobs: ids, progress };
-        *lock(&Layers::of(self).insight.dumped) = Some(Arc::new(before));
-        Dump {
-            runtime: Layers::of(self).id,
-            flavour: if self.is_multi_thread() { "multi_thread" } else { "current_thread" },
-            up: self.begun_at.elapsed(),
-            virtual_time,
-            workers,
-            guests,
-            externals,
-            seen,
-            hosts: hosts.unwrap_or_default(),
-            tasks: OnceLock::new(),
-            circles: OnceLock::new(),
-            threads: gauge.threads,
-            idle_threads: gauge.idle,
-            queued_jobs: gauge.queued,
-            next_job: next,
-            jobs,
-            new: self.all_cores().map(Core::in_inbox).sum(),
-            crowds: mini_context::crowds(),
-            shortage: shortage(),
-            before: since,
-            has_ended: self.is_closing(),
-            warns: Layers::of(self).settings.warns(),
-            records: self.records(),
-            now: self.timer_nanos(),
-        }
+/// What this runtime does now.
+pub(crate) fn dump(shared: &Shared) -> Dump {
+    let begin = Instant::now();
+    let before = lock(&Layers::of(shared).insight.dumped).clone(); // it stays for a dump that is made meanwhile
+    let progress: Vec<u64> = shared.all_cores().map(|core| core.counts.progress()).collect();
+    let core = &shared.cores[0];
+    let virtual_time = core.pick.as_ref().map(|pick| pick.elapsed(core.driver().timers().clock().now()));
+    let mut seen = seen(shared, before.as_ref().map(|before| &*before.seen));
+    if virtual_time.is_none() {
+        let_run_on(shared, begin); // in a simulation the program stands still
     }
+    let externals = externals(shared);
+    let mains = shared.all_cores().filter_map(Main::of).map(|main| (main.id, main.wait));
+    seen.look_again_at_circles(shared.all_cores(), mains.chain(externals.iter().map(|main| (main.id, main.wait))));
+    let pick = shared.cores[0].pick.as_ref();
+    let hosts = pick.map(|pick| pick.hosts_of(&mut seen.tasks().iter().map(|task| task.sight.id.get())));
+    let seen = Arc::new(seen);
+    let look = Look { shared, begin, progress: &progress, before: before.as_deref() };
+    let at = |core: &Core| look.at_worker(core, !seen.is_whole(core.index()));
+    let workers = shared.cores.iter().map(at).collect();
+    let guests = shared.guests().filter(|guest| guest.ownership.is_held()).map(at).collect();
+    let since = before.as_ref().map(|before| begin.saturating_duration_since(before.at));
+    let AtWork { gauge, running, next } = shared.blocking.at_work();
+    let ids = running.iter().map(|job| job.id).collect();
+    let ran = |job: &Origin| before.as_ref().is_some_and(|before| before.jobs.contains(&job.id));
+    let jobs = running.into_iter().map(|origin| Job { is_unchanged: ran(&origin), origin }).collect();
+    let before = Before { at: begin, seen: seen.clone(), jobs: ids, progress };
+    *lock(&Layers::of(shared).insight.dumped) = Some(Arc::new(before));
+    Dump {
+        runtime: Layers::of(shared).id,
+        flavour: if shared.is_multi_thread() { "multi_thread" } else { "current_thread" },
+        up: shared.begun_at.elapsed(),
+        virtual_time,
+        workers,
+        guests,
+        externals,
+        seen,
+        hosts: hosts.unwrap_or_default(),
+        tasks: OnceLock::new(),
+        circles: OnceLock::new(),
+        threads: gauge.threads,
+        idle_threads: gauge.idle,
+        queued_jobs: gauge.queued,
+        next_job: next,
+        jobs,
+        new: shared.all_cores().map(Core::in_inbox).sum(),
+        crowds: mini_context::crowds(),
+        shortage: shortage(),
+        before: since,
+        has_ended: shared.is_closing(),
+        warns: Layers::of(shared).settings.warns(),
+        records: records(shared),
+        now: timer_nanos(shared),
+    }
+}
 
-    /// Waits for a moment after `begin`, while another worker is at work of which nobody knows that it is stuck: so
-    /// that what runs on can be told from what passes.
-    fn let_run_on(&self, begin: Instant) {
-        let own = context::held_of(self).map(Core::index);
-        if self.idle.up().any(|worker| Some(worker) != own && !self.cores[worker].run.is_away()) {
-            thread::sleep(MOMENT.saturating_sub(begin.elapsed())); // real time, in which workers go on
-        }
+/// Waits for a moment after `begin`, while another worker is at work of which nobody knows that it is stuck: so
+/// that what runs on can be told from what passes.
+fn let_run_on(shared: &Shared, begin: Instant) {
+    let own = context::held_of(shared).map(Core::index);
+    if shared.idle.up().any(|worker| Some(worker) != own && !shared.cores[worker].run.is_away()) {
+        thread::sleep(MOMENT.saturating_sub(begin.elapsed())); // real time, in which workers go on
     }
+}
 
-    /// The time by which timers go.
-    fn timer_nanos(&self) -> u64 {
-        let clock = self.cores[0].driver().timers().clock();
-        clock.nanos(clock.now())
-    }
+/// The time by which timers go.
+fn timer_nanos(shared: &Shared) -> u64 {
+    let clock = shared.cores[0].driver().timers().clock();
+    clock.nanos(clock.now())
+}
 
-    /// What the futures of external threads wait for.
-    fn externals(&self) -> Vec<Main> {
-        let threads = lock(&self.externals).clone();
-        threads.iter().filter_map(|thread| Main::of_external(thread)).collect()
-    }
+/// What the futures of external threads wait for.
+fn externals(shared: &Shared) -> Vec<Main> {
+    let threads = lock(&shared.externals).clone();
+    threads.iter().filter_map(|thread| Main::of_external(thread)).collect()
+}
 
-    /// How messages name the task of that id, if it is alive.
-    pub(super) fn source(&self, id: u64) -> Option<Source> {
-        self.sources(1, |task| task == id).pop()
-    }
+/// How messages name the task of that id, if it is alive.
+pub(super) fn source(shared: &Shared, id: u64) -> Option<Source> {
+    sources(shared, 1, |task| task == id).pop()
+}
 
-    /// How messages name the tasks of those ids, of which there are `most`, as far as they are alive.
-    pub(crate) fn sources(&self, most: usize, is_one: impl Fn(u64) -> bool) -> Vec<Source> {
-        let found = RefCell::new(Vec::new());
-        for core in self.all_cores() {
-            core.each_task(
-                |task| {
-                    if is_one(task.id().get()) && !task.is_finished() {
-                        found.borrow_mut().push(task.source());
-                    }
-                },
-                |more| found.borrow_mut().reserve(more.min(most)),
-            );
-        }
-        found.into_inner()
+/// How messages name the tasks of those ids, of which there are `most`, as far as they are alive.
+pub(crate) fn sources(shared: &Shared, most: usize, is_one: impl Fn(u64) -> bool) -> Vec<Source> {
+    let found = RefCell::new(Vec::new());
+    for core in shared.all_cores() {
+        core.each_task(
+            |task| {
+                if is_one(task.id().get()) && !task.is_finished() {
+                    found.borrow_mut().push(task.source());
+                }
+            },
+            |more| found.borrow_mut().reserve(more.min(most)),
+        );
     }
+    found.into_inner()
 }
 
 /// Whether the process can have no more descriptors: tries to get one.

@@ -4,12 +4,12 @@ use std::fmt::Display;
 use std::time::Duration;
 
 use mini_context::{ITSELF, Reason, SyncKind, is_main, untaken};
+use mini_kernel::task::{Beside, LastWait, Standing};
 
 use super::circles::Circle;
 use super::line::{Line, lines};
 use super::{Doing, Dump, DumpedTask, Held, Worker};
 use crate::json::{Fields, Quoted, put};
-use crate::task::{Beside, LastWait, Standing};
 
 /// How many of the ids of a group are told.
 const IDS: usize = 8;

@@ -8,9 +8,9 @@ use std::panic::Location;
 use std::ptr;
 
 use mini_context::{IoKind, Note, Reason, SyncKind, Wait};
+use mini_kernel::task::{Beside, LastWait, Standing};
 
 use super::DumpedTask;
-use crate::task::{Beside, LastWait, Standing};
 
 /// A deadline after this is none: nine years.
 const NEVER: u64 = 1 << 58;

@@ -7,11 +7,12 @@
 use std::thread;
 
 use mini_context::contain;
+use mini_kernel::primitives::atomic::Ordering::Relaxed;
+use mini_kernel::scheduler::context;
+use mini_kernel::scheduler::shared::Shared;
 
-use crate::primitives::atomic::Ordering::Relaxed;
+use super::gather::dump;
 use crate::runtime::layers::Layers;
-use crate::scheduler::context;
-use crate::scheduler::shared::Shared;
 
 /// Prints the dump if a panic drops it in a task.
 pub(crate) struct InTask;
@@ -19,30 +20,28 @@ pub(crate) struct InTask;
 impl Drop for InTask {
     fn drop(&mut self) {
         if thread::panicking() {
-            context::with_shared(|shared| shared.dump_on_panic());
+            context::with_shared(|shared| dump_on_panic(shared));
         }
     }
 }
 
-impl Shared {
-    /// Prints a dump, where the program is warned on stderr and has tasks; not in the child of a fork(2), where another
-    /// thread of the parent may have the locks.
-    pub(crate) fn dump_on_panic(&self) {
-        let layers = Layers::of(self);
-        if !layers.settings.says_warnings()
-            || !self.process.is_current()
-            || layers.insight.warned.has_dumped.swap(true, Relaxed)
-        {
-            return;
-        }
-        // Contained: it is called in mid-unwinding. By the macro, as a test then shows it with the panic or not at all;
-        // and at once, as others want to write to stderr too.
-        contain(|| {
-            let dump = self.dump();
-            if !dump.tasks().is_empty() {
-                let text = dump.to_string();
-                eprint!("{text}");
-            }
-        });
+/// Prints a dump, where the program is warned on stderr and has tasks; not in the child of a fork(2), where another
+/// thread of the parent may have the locks.
+pub(crate) fn dump_on_panic(shared: &Shared) {
+    let layers = Layers::of(shared);
+    if !layers.settings.says_warnings()
+        || !shared.process.is_current()
+        || layers.insight.warned.has_dumped.swap(true, Relaxed)
+    {
+        return;
     }
+    // Contained: it is called in mid-unwinding. By the macro, as a test then shows it with the panic or not at all;
+    // and at once, as others want to write to stderr too.
+    contain(|| {
+        let dump = dump(shared);
+        if !dump.tasks().is_empty() {
+            let text = dump.to_string();
+            eprint!("{text}");
+        }
+    });
 }

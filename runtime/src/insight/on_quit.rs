@@ -16,11 +16,12 @@ use std::thread;
 use std::time::Duration;
 
 use mini_context::contain;
+use mini_kernel::primitives::{Mutex, lock};
+use mini_kernel::scheduler::shared::Shared;
+use mini_kernel::threads;
 
-use crate::primitives::{Mutex, lock};
-use crate::scheduler::shared::Shared;
+use super::gather::dump;
 use crate::signal::Quits;
-use crate::threads;
 
 /// The runtimes of this process that may be alive, in the order in which they began.
 static RUNTIMES: Mutex<Vec<Weak<Shared>>> = Mutex::new(Vec::new());
@@ -65,7 +66,7 @@ fn print() {
     let runtimes = lock(&RUNTIMES).clone();
     // Each is let go at once: it may end meanwhile, and then ends here.
     for shared in runtimes.iter().filter_map(Weak::upgrade) {
-        text += &shared.dump().to_string();
+        text += &dump(&shared).to_string();
     }
     if text.is_empty() {
         "mini: no runtime is alive\n".clone_into(&mut text);

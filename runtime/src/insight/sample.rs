@@ -14,8 +14,8 @@
 //! An answer that comes while the question is withdrawn stays *taken* until the next question, which begins with a
 //! *take*. A handler that never ends, as in a child of fork(2), ends all questions.
 
-use crate::primitives::atomic::Ordering::{Acquire, Relaxed, Release};
-use crate::primitives::atomic::{AtomicI32, AtomicUsize};
+use mini_kernel::primitives::atomic::Ordering::{Acquire, Relaxed, Release};
+use mini_kernel::primitives::atomic::{AtomicI32, AtomicUsize};
 
 /// States other than *asked*, in which the state is the number of the thread, from 1 on.
 const FREE: i32 = 0;

@@ -21,11 +21,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mini_context::{Holder, untaken};
+use mini_kernel::scheduler::shared::Shared;
+use mini_kernel::task::owned::Seats;
+use mini_kernel::task::{Beside, Besides, LastWait, Sight, Source, Standing, Task, beside};
 
 use super::DumpedTask;
-use crate::scheduler::shared::Shared;
-use crate::task::owned::Seats;
-use crate::task::{Beside, Besides, LastWait, Sight, Source, Standing, Task, beside};
 
 /// The result of a walk.
 #[derive(Debug, Default)]
@@ -84,36 +84,34 @@ struct More {
     beside: Beside,
 }
 
-impl Shared {
-    /// The tasks as they are now, with what the walk `before` knows of them.
-    pub(super) fn seen(&self, before: Option<&Seen>) -> Seen {
-        let at = self.begun_at.elapsed().as_nanos() as u64;
-        let mut seen = Seen { at, ..Seen::default() };
-        if let Some(before) = before {
-            // With room for some more: to move all of them costs as much as to look at them.
-            seen.tasks.reserve(before.tasks.len() + before.tasks.len() / 8 + ROOM);
-            seen.more.reserve(before.more.len() + before.more.len() / 8 + ROOM);
-        }
-        for core in self.all_cores() {
-            let knows_beside = self.config.is_simulated() == mini_context::sim::is_simulated();
-            let walk = RefCell::new(Walk { knows_beside, ..Walk::new(&mut seen, before) });
-            let is_whole = core.each_part(
-                |part| {
-                    walk.borrow_mut().add_all(part);
-                    true
-                },
-                |more| walk.borrow_mut().go_on(more),
-            );
-            walk.into_inner().compare();
-            seen.parts.push(Part { end: seen.tasks.len(), is_whole });
-        }
-        seen
+/// The tasks as they are now, with what the walk `before` knows of them.
+pub(super) fn seen(shared: &Shared, before: Option<&Seen>) -> Seen {
+    let at = shared.begun_at.elapsed().as_nanos() as u64;
+    let mut seen = Seen { at, ..Seen::default() };
+    if let Some(before) = before {
+        // With room for some more: to move all of them costs as much as to look at them.
+        seen.tasks.reserve(before.tasks.len() + before.tasks.len() / 8 + ROOM);
+        seen.more.reserve(before.more.len() + before.more.len() / 8 + ROOM);
     }
+    for core in shared.all_cores() {
+        let knows_beside = shared.config.has_pick() == mini_context::sim::is_simulated();
+        let walk = RefCell::new(Walk { knows_beside, ..Walk::new(&mut seen, before) });
+        let is_whole = core.each_part(
+            |part| {
+                walk.borrow_mut().add_all(part);
+                true
+            },
+            |more| walk.borrow_mut().go_on(more),
+        );
+        walk.into_inner().compare();
+        seen.parts.push(Part { end: seen.tasks.len(), is_whole });
+    }
+    seen
+}
 
-    /// How many tasks are lost now.
-    pub(crate) fn lost_now(&self) -> usize {
-        self.seen(None).tasks.iter().filter(|task| task.sight.seems_lost).count()
-    }
+/// How many tasks are lost now.
+pub(crate) fn lost_now(shared: &Shared) -> usize {
+    seen(shared, None).tasks.iter().filter(|task| task.sight.seems_lost).count()
 }
 
 /// A walk over the tasks of a core, which stops between two parts of a list.

@@ -4,12 +4,12 @@ use std::fmt::{self, Write};
 use std::time::Duration;
 
 use mini_context::{Holder, SyncKind, is_main};
+use mini_kernel::blocking::Origin;
+use mini_kernel::task::{Beside, LastWait, Standing};
 
 use super::circles::Circle;
 use super::line::{Line, lines};
 use super::{Doing, Dump, DumpedTask, Held, Job, Main, Run, Worker};
-use crate::blocking::Origin;
-use crate::task::{Beside, LastWait, Standing};
 
 impl fmt::Display for Dump {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -6,10 +6,10 @@ use std::panic::Location;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use mini_kernel::primitives::atomic::AtomicBool;
+use mini_kernel::primitives::{Mutex, lock};
 use mini_net::Process;
 
-use crate::primitives::atomic::AtomicBool;
-use crate::primitives::{Mutex, lock};
 use crate::task;
 
 /// A likely mistake of the program, seen while it runs; see [`Builder::warnings`].

@@ -16,15 +16,17 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use mini_context::rules::OVERHEAD;
+use mini_kernel::scheduler::core::Core;
+use mini_kernel::scheduler::shared::Shared;
+use mini_kernel::task::{LastWait, Source, Task};
+use mini_kernel::threads;
 
+use super::gather::source;
 use super::stack::Stack;
 use super::warning::Explained;
 use super::{Warning, WarningKind};
 use crate::runtime::layers::Layers;
-use crate::scheduler::core::Core;
-use crate::scheduler::shared::Shared;
-use crate::task::{self, LastWait, Source, Task};
-use crate::threads;
+use crate::task;
 use runs::LastRun;
 use walk::Walk;
 
@@ -90,7 +92,7 @@ impl Watch {
             run.look(core, voice);
         }
         let now = Instant::now();
-        if now >= self.walk_at && !shared.config.is_simulated() {
+        if now >= self.walk_at && !shared.config.has_pick() {
             let walk = Walk::new(shared, now, &self.last_walk);
             walk.tell(&self.last_walk, voice);
             self.last_walk = walk;
@@ -156,7 +158,7 @@ impl Voice<'_> {
         words: impl FnOnce() -> W,
     ) -> bool {
         let line = line_of(subject.location);
-        if !self.said.is_news(kind, line, lasts) || self.shared.config.is_simulated() && !is_new_in_simulation(line) {
+        if !self.said.is_news(kind, line, lasts) || self.shared.config.has_pick() && !is_new_in_simulation(line) {
             return false;
         }
         let at = self.shared.begun_at.elapsed();
@@ -192,13 +194,13 @@ impl Voice<'_> {
             let main = |core: &Core| core.with_main(Task::sight).filter(|main| main.id.get() == id);
             let main = self.shared.all_cores().find_map(main);
             let subject = Subject::of_main(main.and_then(|main| main.wait.get()));
-            return match self.shared.config.is_simulated() {
+            return match self.shared.config.has_pick() {
                 true => Subject { name: "the main task".to_owned(), ..subject },
                 false => subject,
             };
         }
         let unknown = || Subject { task: None, location: None, name: "a task".to_owned() };
-        self.shared.source(id).map_or_else(unknown, |source| Subject::from(&source))
+        source(self.shared, id).map_or_else(unknown, |source| Subject::from(&source))
     }
 }
 

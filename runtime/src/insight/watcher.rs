@@ -17,11 +17,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use mini_context::contain;
+use mini_kernel::primitives::HAS_TIME;
+use mini_kernel::scheduler::shared::Shared;
+use mini_kernel::threads;
 
 use super::watch::Watch;
-use crate::primitives::HAS_TIME;
-use crate::scheduler::shared::Shared;
-use crate::threads;
 
 /// How long it waits between two looks.
 pub(super) const LOOK: Duration = Duration::from_millis(50);

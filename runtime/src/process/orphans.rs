@@ -13,8 +13,9 @@
 use std::panic::Location;
 use std::process;
 
+use mini_kernel::threads;
+
 use super::watch::try_wait;
-use crate::threads;
 
 /// Takes over a child that no caller waits for any more. After an error (ECHILD: other code has reaped it) nothing is
 /// left to do.

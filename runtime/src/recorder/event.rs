@@ -17,8 +17,9 @@
 //! Rejected: an event for each begin and each end (twice the memory). The pointer of a place in the event (to follow it
 //! would need `unsafe`).
 
+use mini_kernel::scheduler::observe::Then;
+
 use super::ring::Words;
-use crate::scheduler::observe::Then;
 
 /// Something that has happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

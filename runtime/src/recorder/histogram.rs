@@ -9,7 +9,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::primitives::atomic::{AtomicU64, Ordering::Relaxed};
+use mini_kernel::primitives::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// The bits that say which of the buckets of a power of two.
 const SUB: u32 = 3;

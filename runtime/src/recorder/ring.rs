@@ -19,7 +19,7 @@
 //! Rejected: an even and odd number in each slot (three words for two, and two more stores). Words of an event stored
 //! with Release (on ARM two ordered stores instead of one fence).
 
-use crate::primitives::atomic::{AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release, fence};
+use mini_kernel::primitives::atomic::{AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release, fence};
 
 /// No model's: handed on with the right to write.
 type Own = std::sync::atomic::AtomicU64;

@@ -9,56 +9,56 @@ use std::collections::HashMap;
 use std::io;
 use std::path::Path;
 
+use mini_kernel::primitives::atomic::Ordering::Relaxed;
+use mini_kernel::scheduler::shared::Shared;
+use mini_kernel::task::Source;
+
 use super::event::Number;
 use super::ring::Ring;
 use super::trace::{self, Copied, Label};
 use super::{Probe, Recorder};
-use crate::primitives::atomic::Ordering::Relaxed;
-use crate::scheduler::shared::Shared;
-use crate::task::Source;
+use crate::insight::sources;
 
-impl Shared {
-    /// What was recorded.
-    pub(crate) fn trace(&self) -> io::Result<Vec<u8>> {
-        let recorder = Recorder::of(self).filter(|recorder| recorder.events.is_some());
-        recorder.map(|recorder| self.trace_of(recorder)).ok_or_else(|| {
-            io::Error::new(
-                io::ErrorKind::Unsupported,
-                "the flight recorder is off: set Builder::flight_recorder, or start a program of #[mini::main] with \
-                 MINI_TRACE=file",
-            )
-        })
-    }
+/// What was recorded.
+pub(crate) fn take(shared: &Shared) -> io::Result<Vec<u8>> {
+    let recorder = Recorder::of(shared).filter(|recorder| recorder.events.is_some());
+    recorder.map(|recorder| trace_of(shared, recorder)).ok_or_else(|| {
+        io::Error::new(
+            io::ErrorKind::Unsupported,
+            "the flight recorder is off: set Builder::flight_recorder, or start a program of #[mini::main] with \
+             MINI_TRACE=file",
+        )
+    })
+}
 
-    /// Whether there is a trace.
-    pub(crate) fn records(&self) -> bool {
-        Recorder::of(self).is_some_and(|recorder| recorder.events.is_some())
-    }
+/// Whether there is a trace.
+pub(crate) fn records(shared: &Shared) -> bool {
+    Recorder::of(shared).is_some_and(|recorder| recorder.events.is_some())
+}
 
-    fn trace_of(&self, recorder: &Recorder) -> Vec<u8> {
-        let workers = self.all_cores().filter_map(Probe::of).map(|probe| {
-            let events = probe.ring.as_ref().map_or(Vec::new(), Ring::copy);
-            (events, probe.doing()) // in this order: what is in the ring is over
-        });
-        let workers = workers.collect();
-        let outside = recorder.outside.as_ref().map_or(Vec::new(), |outside| outside.ring.copy());
-        let line = |number| recorder.places.line(number);
-        let (tick, first) = (recorder.clock.tick(), self.config.first_worker);
-        trace::draw(Copied { tick, first, workers, outside, line: &line }, |tasks| self.labels(tasks))
-    }
+fn trace_of(shared: &Shared, recorder: &Recorder) -> Vec<u8> {
+    let workers = shared.all_cores().filter_map(Probe::of).map(|probe| {
+        let events = probe.ring.as_ref().map_or(Vec::new(), Ring::copy);
+        (events, probe.doing()) // in this order: what is in the ring is over
+    });
+    let workers = workers.collect();
+    let outside = recorder.outside.as_ref().map_or(Vec::new(), |outside| outside.ring.copy());
+    let line = |number| recorder.places.line(number);
+    let (tick, first) = (recorder.clock.tick(), shared.config.first_worker);
+    trace::draw(Copied { tick, first, workers, outside, line: &line }, |tasks| labels(shared, tasks))
+}
 
-    /// Where those of `tasks`, which are in order, come from that are alive.
-    fn labels(&self, tasks: &[Number]) -> HashMap<Number, Label> {
-        if tasks.iter().all(|task| task.is_main()) {
-            return HashMap::new();
-        }
-        let sources = self.sources(tasks.len(), |id| tasks.binary_search(&Number::of(id)).is_ok());
-        let label = |Source { id, location, name }: Source| {
-            let name = name.map_or(Vec::new(), |name| name.as_bytes().to_vec());
-            (Number::of(id.get()), Label { line: Some(location), name })
-        };
-        sources.into_iter().map(label).collect()
+/// Where those of `tasks`, which are in order, come from that are alive.
+fn labels(shared: &Shared, tasks: &[Number]) -> HashMap<Number, Label> {
+    if tasks.iter().all(|task| task.is_main()) {
+        return HashMap::new();
     }
+    let sources = sources(shared, tasks.len(), |id| tasks.binary_search(&Number::of(id)).is_ok());
+    let label = |Source { id, location, name }: Source| {
+        let name = name.map_or(Vec::new(), |name| name.as_bytes().to_vec());
+        (Number::of(id.get()), Label { line: Some(location), name })
+    };
+    sources.into_iter().map(label).collect()
 }
 
 impl Recorder {
@@ -68,7 +68,7 @@ impl Recorder {
         if self.was_written.swap(true, Relaxed) || !shared.process.is_current() {
             return;
         }
-        if let Err(error) = shared.trace().and_then(|trace| write(path, &trace)) {
+        if let Err(error) = take(shared).and_then(|trace| write(path, &trace)) {
             say!("{error}");
         }
     }

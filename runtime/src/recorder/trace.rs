@@ -13,12 +13,13 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
+use mini_kernel::scheduler::observe::Then;
+
 use super::event::{Event, Number};
 use super::events::{Events, Group, Track};
 use super::ring::Words;
 use super::{Doing, Line};
 use crate::json::Fields;
-use crate::scheduler::observe::Then;
 
 /// What was copied of a runtime.
 pub(super) struct Copied<'a> {

@@ -9,8 +9,9 @@
 //! Rejected: a time in each task (eight bytes of 88). The last wake takes the slot (long waits are then missed more
 //! often than short ones, and long waits are the interesting ones).
 
+use mini_kernel::primitives::atomic::{AtomicU64, Ordering::Relaxed};
+
 use super::event::Number;
-use crate::primitives::atomic::{AtomicU64, Ordering::Relaxed};
 
 const SLOTS: u64 = 4096;
 

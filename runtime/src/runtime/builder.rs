@@ -15,11 +15,12 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
+use mini_kernel::scheduler::config::{self, Config};
+use mini_kernel::threads::Names;
+
 use crate::runtime::per_core::PerCore;
 use crate::runtime::settings::Settings;
 use crate::runtime::{Runtime, layers};
-use crate::scheduler::config::{self, Config};
-use crate::threads::Names;
 
 /// Configures and builds a [`Runtime`], or a [`PerCore`]. I/O and time are always on.
 ///

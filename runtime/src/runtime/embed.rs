@@ -10,15 +10,15 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::ptr;
 use std::time::{Duration, Instant as SystemInstant};
 
+use mini_kernel::primitives::Deadline;
+use mini_kernel::scheduler::context;
+use mini_kernel::scheduler::core::Core;
+use mini_kernel::scheduler::parker::Parker;
+use mini_kernel::scheduler::worker::Worker;
+use mini_kernel::task::hide;
 use mini_time::Instant;
 
-use crate::primitives::Deadline;
 use crate::runtime::Runtime;
-use crate::scheduler::context;
-use crate::scheduler::core::Core;
-use crate::scheduler::parker::Parker;
-use crate::scheduler::worker::Worker;
-use crate::task::local::hidden::hide;
 
 /// The result of one [`turn`](Runtime::turn).
 ///

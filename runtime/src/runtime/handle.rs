@@ -10,15 +10,17 @@ use std::panic::Location;
 use std::path::Path;
 use std::sync::Arc;
 
+use mini_kernel::scheduler::shared::Shared;
+use mini_kernel::scheduler::{block_on, context};
+
 use super::Id;
 #[cfg(feature = "insight")]
-use crate::insight::{Dump, Warning};
+use crate::insight::{self, Dump, Warning};
 use crate::runtime::layers::Layers;
 use crate::runtime::metrics::Metrics;
-use crate::scheduler::shared::Shared;
-use crate::scheduler::{block_on, context};
 use crate::task::JoinHandle;
 use crate::task::large::boxed;
+use crate::task::{spawn_blocking_on, spawn_on};
 
 /// Refers to a runtime: to spawn onto it, to enter it, to block on it. Cheap to clone.
 ///
@@ -54,7 +56,7 @@ impl Handle {
     #[cfg(feature = "insight")]
     pub fn dump(&self) -> Dump {
         self.shared.process.check("Handle::dump");
-        self.shared.dump()
+        insight::dump(&self.shared)
     }
 
     /// Writes the content of the flight recorder to a file, for <https://ui.perfetto.dev>: the recent activity of each
@@ -109,7 +111,7 @@ impl Handle {
     #[cfg(feature = "insight")]
     pub fn trace(&self) -> io::Result<Vec<u8>> {
         self.shared.process.check("Handle::trace");
-        self.shared.trace()
+        crate::recorder::take(&self.shared)
     }
 
     /// Returns the last 64 warnings of the runtime, the oldest first. Returns none if its
@@ -188,7 +190,7 @@ impl Handle {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        boxed!(Box::pin, future: F => self.shared.spawn(future, Location::caller()))
+        boxed!(Box::pin, future: F => spawn_on(&self.shared, future, Location::caller()))
     }
 
     /// Runs `job` on a thread where it may block; see [`mini::spawn_blocking`](crate::spawn_blocking).
@@ -202,7 +204,7 @@ impl Handle {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        boxed!(Box::new, job: F => self.shared.spawn_blocking(job, Location::caller()))
+        boxed!(Box::new, job: F => spawn_blocking_on(&self.shared, job, Location::caller()))
     }
 
     /// Runs `future` to its end on the calling thread; see [`Runtime::block_on`](crate::runtime::Runtime::block_on).

@@ -6,16 +6,17 @@ use std::io;
 use std::sync::Arc;
 
 use mini_context::contain;
+use mini_kernel::say::Throttle;
+use mini_kernel::scheduler::config::Config;
+use mini_kernel::scheduler::extension::Extension;
+use mini_kernel::scheduler::shared::Shared;
 
 use super::settings::Settings;
 use super::turns::Turns;
 use super::{Id, Runtime};
 use crate::insight;
-use crate::say::Throttle;
-use crate::scheduler::config::Config;
-use crate::scheduler::extension::Extension;
-use crate::scheduler::shared::Shared;
 use crate::task::{JoinError, TaskError, group};
+use crate::task::{Source, describe};
 
 pub(crate) struct Layers {
     pub(crate) id: Id,
@@ -60,7 +61,7 @@ impl Layers {
 
 impl Extension for Layers {
     fn main_panicked(&self, shared: &Shared) {
-        shared.dump_on_panic();
+        insight::dump_on_panic(shared);
     }
 
     fn unseen_panic(&self, error: &JoinError) {
@@ -73,7 +74,13 @@ impl Extension for Layers {
     }
 
     #[cold]
-    fn unseen_error(&self, error: TaskError) {
+    fn text_of(&self, type_name: &str, output: &dyn Any) -> Option<String> {
+        describe(type_name, output)
+    }
+
+    #[cold]
+    fn unseen_error(&self, source: Source, text: String) {
+        let error = TaskError::new(source, text);
         let error = match self.group_errors.take(error.id()) {
             Some(known) => error.known_to_group(known),
             None => error,

@@ -28,9 +28,11 @@ use std::process::{ExitCode, Termination};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use crate::insight;
 use crate::insight::InTask;
 use crate::runtime::Runtime;
 use crate::task::group::program;
+use crate::task::spawn_on;
 use crate::task::{CancelOnDrop, spawn_local_from, with_causes};
 
 /// The future of a body, which is taken out once.
@@ -279,7 +281,7 @@ where
         let origin = (location, Some("main".into()));
         let _written = Written;
         grace::run(runtime, grace, location, |shared, guard| {
-            program::enter(guarded(future, guard), location, |member| shared.spawn(member, origin))
+            program::enter(guarded(future, guard), location, |member| spawn_on(shared, member, origin))
         })
     }
 }
@@ -321,10 +323,10 @@ where
     let shared = runtime.shared();
     let origin = (Location::caller(), Some("main".into()));
     // Spawned inside the `block_on`, the task begins on this thread, and no worker thread is started for it.
-    match runtime.block_on(async { shared.spawn(future, origin).await }) {
+    match runtime.block_on(async { spawn_on(shared, future, origin).await }) {
         Ok(output) => output,
         Err(error) if error.is_panic() => {
-            shared.dump_on_panic();
+            insight::dump_on_panic(shared);
             std::panic::resume_unwind(error.into_panic())
         }
         Err(error) => panic!("the body of the function: {error}"),

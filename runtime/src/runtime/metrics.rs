@@ -10,11 +10,14 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use mini_kernel::scheduler::core::Core;
+use mini_kernel::scheduler::shared::Shared;
+use mini_kernel::task::Class;
+
+#[cfg(feature = "insight")]
+use crate::insight;
 #[cfg(feature = "insight")]
 use crate::recorder::{Histogram, Probe, Recorder};
-use crate::scheduler::core::Core;
-use crate::scheduler::shared::Shared;
-use crate::task::Class;
 
 /// Numbers of a runtime, as they are when they are asked for; see [`Handle::metrics`](crate::runtime::Handle::metrics).
 ///
@@ -110,7 +113,7 @@ impl Metrics {
     /// ```
     #[cfg(feature = "insight")]
     pub fn num_lost_tasks(&self) -> usize {
-        self.shared.lost_now()
+        insight::lost_now(&self.shared)
     }
 
     /// Returns the number of tasks that have not ended. Blocking jobs and the futures given to `block_on` do not count.

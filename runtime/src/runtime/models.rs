@@ -14,12 +14,12 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
+use mini_kernel::primitives::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use mini_kernel::primitives::{Mutex, lock, thread};
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::{Config, Runner};
 
 use crate::net::UnixStream;
-use crate::primitives::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
-use crate::primitives::{Mutex, lock, thread};
 use crate::runtime::{Builder, Runtime};
 use crate::task::{JoinSet, yield_now};
 

@@ -25,14 +25,14 @@ use std::task::{Poll, Waker};
 use std::thread;
 
 use mini_context::contain;
+use mini_kernel::primitives::{Mutex, lock};
+use mini_kernel::scheduler::config::Config;
+use mini_kernel::scheduler::core::Core;
+use mini_kernel::scheduler::refuse_inside_worker;
 
-use crate::primitives::{Mutex, lock};
 use crate::runtime::layers;
 use crate::runtime::settings::Settings;
 use crate::runtime::{Handle, Runtime};
-use crate::scheduler::config::Config;
-use crate::scheduler::core::Core;
-use crate::scheduler::refuse_inside_worker;
 
 /// One event loop per core, each with tasks, timers and sockets of its own, that share nothing.
 ///
@@ -343,7 +343,7 @@ impl Ending {
 /// ```
 pub fn worker_index() -> Option<usize> {
     let index = |core: &Core| (!core.is_guest()).then(|| core.shared().config.first_worker + core.index());
-    crate::scheduler::context::with_held(index).flatten()
+    mini_kernel::scheduler::context::with_held(index).flatten()
 }
 
 impl fmt::Debug for PerCore {

@@ -7,10 +7,11 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use mini_kernel::scheduler::config::{invalid, variable};
+
 #[cfg(feature = "insight")]
 use crate::insight::Warning;
 use crate::runtime::Phases;
-use crate::scheduler::config::{invalid, variable};
 use crate::task::{JoinError, TaskError};
 
 /// Called with a panic that no join handle will see.

@@ -8,10 +8,11 @@ use std::any::Any;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use mini_kernel::scheduler::observe::{Observe, ObserveCore, Then, Who};
+use mini_kernel::threads;
+
 use super::Phases;
 use super::settings::TurnHook;
-use crate::scheduler::observe::{Observe, ObserveCore, Then};
-use crate::threads;
 
 pub(crate) struct Turns(TurnHook);
 
@@ -62,7 +63,7 @@ impl TurnsOfCore {
 }
 
 impl ObserveCore for TurnsOfCore {
-    fn begin(&self, _id: u64, _nothing_else: bool) {
+    fn begin(&self, _task: Who, _nothing_else: bool) {
         self.turn().poll_began = Instant::now();
     }
 

@@ -16,14 +16,14 @@ use std::task::{Context, Poll, Waker, ready};
 
 use libc::c_int;
 use mini_context::sim;
+use mini_kernel::primitives::{Mutex, lock};
+use mini_kernel::scheduler::context;
 use mini_net::Wait;
 
 use super::ear;
 use super::unix::SignalKind;
-use crate::primitives::{Mutex, lock};
 use crate::runtime::Id;
 use crate::runtime::layers::Layers;
-use crate::scheduler::context;
 use crate::sim::names::numbers;
 use crate::sim::{Current, Names};
 use crate::task::group::simulated;

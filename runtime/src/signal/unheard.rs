@@ -34,8 +34,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 
 use libc::{SIGINT, SIGQUIT, SIGTERM, c_int};
-
-use crate::primitives::lock;
+use mini_kernel::primitives::lock;
 
 /// The requests to end, of which a second one counts.
 const REQUESTS: [c_int; 2] = [SIGINT, SIGTERM];

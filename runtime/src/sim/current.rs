@@ -7,12 +7,14 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use mini_kernel::scheduler::context;
+use mini_kernel::scheduler::core::Core;
+use mini_kernel::scheduler::shared::Shared;
+
 use super::cancel::CancelAtRandom;
 use super::coverage;
+use super::picks::waiting;
 use super::world::World;
-use crate::scheduler::context;
-use crate::scheduler::core::Core;
-use crate::scheduler::shared::Shared;
 
 /// The simulation in which the calling task runs.
 ///
@@ -255,7 +257,7 @@ impl Future for Settle<'_> {
         let settling = &self.current.world().settling;
         let others = settling.load(Relaxed) - u64::from(self.counts);
         // What this step has sent on its host is there at the next one.
-        if self.counts && core.waiting() as u64 <= others {
+        if self.counts && waiting(core) as u64 <= others {
             return Poll::Ready(());
         }
         if !std::mem::replace(&mut self.counts, true) {

@@ -18,11 +18,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use mini_context::sim;
+use mini_kernel::primitives::{Mutex, lock};
 
 use super::Current;
 use super::names::number;
 use super::sites;
-use crate::primitives::{Mutex, lock};
 
 mod changes;
 mod content;

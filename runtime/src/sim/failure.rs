@@ -6,12 +6,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use mini_context::sim::{Fault, Faults};
+use mini_kernel::task::error::message;
 
 use super::last::Last;
 use super::unseen::{Errors, Unseen};
 use super::world::Halt;
 use crate::insight::Dump;
-use crate::task::error::message;
 
 /// The most faults that a report lists.
 const LISTED: usize = 20;

@@ -13,10 +13,11 @@ use std::pin::Pin;
 use std::rc::Rc;
 
 use mini_context::sim;
+use mini_kernel::scheduler::core::Core;
+use mini_kernel::task::{Class, Queued, Task};
 
 use super::by_task::ByTask;
-use crate::scheduler::core::Core;
-use crate::task::{AbortHandle, Class, Queued, Task};
+use crate::task::AbortHandle;
 
 thread_local! {
     static HOSTS: RefCell<Hosts> = RefCell::default();

@@ -9,40 +9,39 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mini_context::sim;
+use mini_kernel::scheduler::core::Core;
+use mini_kernel::scheduler::pick::Pick;
+use mini_kernel::scheduler::worker::Worker;
+use mini_kernel::task::{Class, Queued};
 use mini_time::Instant;
 
 use super::world::{Halt, World};
 use super::{hosts, preempt, unseen};
-use crate::scheduler::core::Core;
-use crate::scheduler::pick::Pick;
-use crate::scheduler::worker::Worker;
-use crate::task::{Class, Queued};
+use crate::insight;
 
 /// In place of the id of a main task.
 const MAIN: u64 = 0;
 
-impl Core {
-    /// How many could run. Owner only.
-    pub(crate) fn waiting(&self) -> usize {
-        Class::ALL.into_iter().map(|class| self.owned_len(class)).sum()
-    }
+/// How many could run. Owner only.
+pub(crate) fn waiting(core: &Core) -> usize {
+    Class::ALL.into_iter().map(|class| core.owned_len(class)).sum()
+}
 
-    /// Their ids, the class *again* last. Owner only.
-    fn list_waiting(&self, ids: &mut Vec<u64>) {
-        let id = |entry: &Queued| if entry.is_main() { MAIN } else { entry.id().get() };
-        ids.clear();
-        for class in Class::ALL {
-            self.entries(class, |entries| ids.extend(entries.iter().map(id)));
-        }
+/// Their ids, the class *again* last. Owner only.
+fn list_waiting(core: &Core, ids: &mut Vec<u64>) {
+    let id = |entry: &Queued| if entry.is_main() { MAIN } else { entry.id().get() };
+    ids.clear();
+    for class in Class::ALL {
+        core.entries(class, |entries| ids.extend(entries.iter().map(id)));
     }
+}
 
-    /// Takes the entry at `at` of what [`list_waiting`](Self::list_waiting) has listed.
-    fn take(&self, at: usize) -> Option<Queued> {
-        let woken = self.owned_len(Class::Woken);
-        match at.checked_sub(woken) {
-            None => self.entries(Class::Woken, |entries| entries.remove(at)),
-            Some(at) => self.entries(Class::Again, |entries| entries.remove(at)),
-        }
+/// Takes the entry at `at` of what [`list_waiting`](Self::list_waiting) has listed.
+fn take(core: &Core, at: usize) -> Option<Queued> {
+    let woken = core.owned_len(Class::Woken);
+    match at.checked_sub(woken) {
+        None => core.entries(Class::Woken, |entries| entries.remove(at)),
+        Some(at) => core.entries(Class::Again, |entries| entries.remove(at)),
     }
 }
 
@@ -128,18 +127,18 @@ impl World {
             return Err(Halt::unseen());
         }
         let mut tasks = self.scratch();
-        core.list_waiting(&mut tasks);
+        list_waiting(core, &mut tasks);
         hosts::learn(&tasks, core);
         for (at, host) in hosts::frozen_among(&tasks) {
             tasks.remove(at);
-            if let Some(entry) = core.take(at) {
+            if let Some(entry) = take(core, at) {
                 hosts::freeze(host, entry);
             }
         }
         if tasks.is_empty() {
             return self.check_time(now).map(|()| None);
         }
-        let entry = core.take(self.pick(&tasks, now)?);
+        let entry = take(core, self.pick(&tasks, now)?);
         entry.iter().for_each(|entry| self.note_entry(entry));
         Ok(entry)
     }
@@ -162,7 +161,7 @@ impl World {
         let (core, shared) = (worker.core, worker.shared);
         // In no run: the dump is to say what the main task waits for.
         shared.idle.park(core.index());
-        let dump = shared.dump();
+        let dump = insight::dump(shared);
         shared.idle.unpark(core.index());
         halt.explain(&dump);
         hosts::thaw(None, core);

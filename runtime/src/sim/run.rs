@@ -10,6 +10,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use mini_context::sim::{self, Faults, Random};
+use mini_kernel::scheduler::config::Config;
+use mini_kernel::scheduler::shared::Shared;
+use mini_kernel::threads::Names;
 use mini_time::Clock;
 
 use super::coverage::{self, Reached};
@@ -20,15 +23,13 @@ use super::steps::Step;
 use super::tasks::Tasks;
 use super::world::{Limits, World};
 use super::{disk, hosts, interpose, panics, preempt, sites, unseen};
+use crate::insight;
 use crate::insight::Dump;
 use crate::runtime::Runtime;
 use crate::runtime::layers;
 use crate::runtime::settings::Settings;
-use crate::scheduler::config::Config;
-use crate::scheduler::shared::Shared;
 use crate::structure::branches::swap_drawn;
 use crate::task::group;
-use crate::threads::Names;
 
 /// A simulation of one seed.
 ///
@@ -241,7 +242,7 @@ impl Sim {
         let clock = Clock::paused_at(Instant::now());
         sim::end_step();
         let world = Arc::new(World::new(self.limits, &clock));
-        (config.start_paused, config.simulation) = (true, Some((clock, world as _)));
+        (config.start_paused, config.pick) = (true, Some((clock, world as _)));
         config.thread_name = Names::Prefix(thread::current().name().unwrap_or("unnamed").to_owned());
         let settings = Settings {
             on_task_panic: Some(Arc::new(unseen::note_panic)),
@@ -275,13 +276,13 @@ async fn watch<F: Future>(
         Ok(Poll::Ready(output)) => {
             hosts::thaw(None, &shared.cores[0]);
             seen.returned = judge(&output);
-            seen.dump = seen.returned.is_some().then(|| shared.dump());
+            seen.dump = seen.returned.is_some().then(|| insight::dump(shared));
             Poll::Ready(Ok(output))
         }
         Err(payload) => {
             seen.place = panics::last();
             hosts::thaw(None, &shared.cores[0]);
-            seen.dump = Some(shared.dump());
+            seen.dump = Some(insight::dump(shared));
             Poll::Ready(Err(payload))
         }
     })

@@ -13,6 +13,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
+use mini_kernel::primitives::lock;
+
 use super::coverage::Coverage;
 use super::failure::Failure;
 use super::rerun::{Again, Rerun};
@@ -21,7 +23,6 @@ use super::skips::Skips;
 use super::steps::Step;
 use super::wish::Wish;
 use super::{interpose, panics};
-use crate::primitives::lock;
 
 /// A test and its seeds.
 #[derive(Debug)]

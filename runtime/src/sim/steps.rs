@@ -7,11 +7,11 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use mini_context::sim;
+use mini_kernel::task::Queued;
 
 use super::by_task::ByTask;
 use super::tasks::Known;
 use super::world::World;
-use crate::task::Queued;
 
 /// How many steps are kept for the report of a failure.
 const KEPT: usize = 100;

@@ -1,6 +1,6 @@
 //! The names of a simulation's tasks in reports: the name or the line of the spawn, and the host.
 
-use crate::task::Source;
+use mini_kernel::task::Source;
 
 /// The tasks of a simulation by their numbers, which are counted in the order of their first steps.
 #[derive(Debug, Default)]

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use mini_context::sim::{self, Random};
+use mini_kernel::primitives::{Mutex, MutexGuard, lock};
 use mini_net::{Reactor, sim as network};
 use mini_time::{Clock, Instant};
 
@@ -15,7 +16,6 @@ use super::hosts;
 use super::steps::Steps;
 use super::strategy::Strategy;
 use crate::insight::Dump;
-use crate::primitives::{Mutex, MutexGuard, lock};
 
 /// The limits of a simulation.
 #[derive(Clone, Copy, Debug)]

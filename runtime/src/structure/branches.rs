@@ -15,7 +15,7 @@
 
 use std::cell::Cell;
 
-use crate::primitives::thread_local;
+use mini_kernel::primitives::thread_local;
 
 /// A list without a branch.
 pub struct Empty;

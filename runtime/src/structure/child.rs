@@ -27,9 +27,10 @@ use std::pin::Pin;
 use std::ptr::NonNull;
 use std::task::{Context, Poll};
 
+use mini_kernel::primitives::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Acquire};
+use mini_kernel::task::allocator;
+
 use super::output::Output;
-use crate::primitives::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Acquire};
-use crate::task::allocator;
 
 /// The allocation.
 #[repr(C)]

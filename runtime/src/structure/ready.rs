@@ -24,8 +24,7 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 
 use mini_context::Lock;
-
-use crate::primitives::atomic::{AtomicBool, Ordering::Relaxed};
+use mini_kernel::primitives::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// Shared by the scope and the wakers of its children.
 #[derive(Debug)]

@@ -9,11 +9,13 @@ use std::future::Future;
 use std::panic::Location;
 use std::sync::Arc;
 
+use mini_kernel::scheduler::context;
+
 use super::JoinHandle;
 use super::large::boxed;
 use super::spawn::spawn_local_from;
+use super::spawn::{spawn_blocking_on, spawn_on};
 use crate::runtime::Handle;
-use crate::scheduler::context;
 
 /// Starts tasks under a name.
 ///
@@ -72,7 +74,7 @@ impl Builder {
         F::Output: Send + 'static,
     {
         let (shared, origin) = (context::current_shared("task::Builder::spawn"), (Location::caller(), self.name));
-        boxed!(Box::pin, future: F => shared.spawn(future, origin))
+        boxed!(Box::pin, future: F => spawn_on(&shared, future, origin))
     }
 
     /// Starts a task on the runtime of `handle`.
@@ -93,7 +95,7 @@ impl Builder {
         F::Output: Send + 'static,
     {
         let origin = (Location::caller(), self.name);
-        boxed!(Box::pin, future: F => handle.shared.spawn(future, origin))
+        boxed!(Box::pin, future: F => spawn_on(&handle.shared, future, origin))
     }
 
     /// Starts a task that never leaves this thread; see [`mini::spawn_local`](crate::spawn_local).
@@ -143,7 +145,7 @@ impl Builder {
         T: Send + 'static,
     {
         let shared = context::current_shared("task::Builder::spawn_blocking");
-        boxed!(Box::new, job: F => shared.spawn_blocking(job, (Location::caller(), self.name)))
+        boxed!(Box::new, job: F => spawn_blocking_on(&shared, job, (Location::caller(), self.name)))
     }
 
     /// Runs `job` on a thread of the runtime of `handle` where it may block.
@@ -157,7 +159,7 @@ impl Builder {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        boxed!(Box::new, job: F => handle.shared.spawn_blocking(job, (Location::caller(), self.name)))
+        boxed!(Box::new, job: F => spawn_blocking_on(&handle.shared, job, (Location::caller(), self.name)))
     }
 }
 

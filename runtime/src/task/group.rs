@@ -26,24 +26,25 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use ending::{ShutdownGroup, WaitGroup};
-pub(crate) use errors::{Errors, GroupError};
-pub use outcome::Outcome;
-pub use report::{FailedTask, Report, Straggler};
+use mini_context::contain;
+use mini_kernel::primitives::atomic::Ordering::Relaxed;
+use mini_kernel::say::Throttle;
+use mini_kernel::scheduler::context;
+use mini_kernel::task::slab::NONE;
 
 use super::large::boxed;
 use super::shield::Ended;
-use super::slab::NONE;
 use super::spawn::spawn_local_from;
+use super::spawn::{spawn_blocking_on, spawn_on};
 use super::unseen::error_in;
 use super::{CancelToken, JoinHandle, Reason};
-use crate::primitives::atomic::Ordering::Relaxed;
-use crate::say::Throttle;
-use crate::scheduler::context;
 use ending::End;
+pub use ending::{ShutdownGroup, WaitGroup};
+pub(crate) use errors::{Errors, GroupError};
 use member::{Judge, Member, MemberSeat, Membership};
-use mini_context::contain;
 use node::Node;
+pub use outcome::Outcome;
+pub use report::{FailedTask, Report, Straggler};
 
 /// How long a group waits if it is not told.
 const GRACE: Duration = Duration::from_secs(5);
@@ -357,13 +358,13 @@ impl Group {
         let (shared, location) = (context::current_shared("Group::spawn_blocking"), Location::caller());
         let Some(place) = self.node().reserve() else {
             drop(job);
-            return refuse(self.node(), location, T::failure, |never| shared.spawn(never, location));
+            return refuse(self.node(), location, T::failure, |never| spawn_on(&shared, never, location));
         };
         boxed!(Box::new, job: F => {
             let future = async move { job() }; // dropped as those of tasks are, also if it never runs
             place.take(location, |seat| {
                 let job = Member::new(Some(future), seat, T::failure);
-                shared.spawn_blocking(move || job.run(), location)
+                spawn_blocking_on(&shared, move || job.run(), location)
             })
         })
     }
@@ -436,10 +437,10 @@ where
     let (shared, location) = (context::current_shared(call), Location::caller());
     let Some(place) = node.reserve() else {
         drop(future);
-        return refuse(node, location, judge, |never| shared.spawn(never, (location, name)));
+        return refuse(node, location, judge, |never| spawn_on(&shared, never, (location, name)));
     };
     let future = mini_time::inherit(future);
-    place.take(location, |seat| shared.spawn(Member::new(Some(future), seat, judge), (location, name)))
+    place.take(location, |seat| spawn_on(&shared, Member::new(Some(future), seat, judge), (location, name)))
 }
 
 /// Starts a task in the group of the calling task, or in the next one above that takes tasks.
@@ -454,9 +455,9 @@ where
     let origin = (location, Some("shield".into()));
     match node.up().find_map(Node::try_reserve) {
         Some(place) => {
-            place.take(location, |seat| shared.spawn(Member::new(Some(future), seat, Ended::failure), origin))
+            place.take(location, |seat| spawn_on(&shared, Member::new(Some(future), seat, Ended::failure), origin))
         }
-        None => shared.spawn(future, origin),
+        None => spawn_on(&shared, future, origin),
     }
 }
 
@@ -530,7 +531,7 @@ fn abandon(node: &Arc<Node>) {
     let origin = (node.location, Some("group".into()));
     if !is_closing() {
         contain(|| {
-            let _is_spawned = context::with_shared(|shared| drop(shared.spawn(reaper, origin)));
+            let _is_spawned = context::with_shared(|shared| drop(spawn_on(shared, reaper, origin)));
         });
     }
 }

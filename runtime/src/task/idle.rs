@@ -11,9 +11,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use mini_context::{Note, Reason, forget_wait, leave_note};
-
-use crate::scheduler::context;
-use crate::scheduler::idle_queue::IdleQueue;
+use mini_kernel::scheduler::context;
+use mini_kernel::scheduler::idle_queue::IdleQueue;
 
 /// Waits until the worker that runs this task has nothing else to do: no task is ready, and a check of its sockets and
 /// timers has woken none.

@@ -2,12 +2,11 @@
 //!
 //! A [`LocalKey`] is a thread-local place. A scope carries its value and puts it there during each poll, and while its
 //! future is dropped. During the poll the scope keeps the previous value, that of an outer scope, and then puts it
-//! back, even if the future panics. `local/hidden.rs` keeps the values from tasks that run in the middle of a scope.
+//! back, even if the future panics. `mini_kernel` hides the values from tasks that
+//! run in the middle of a scope.
 //!
 //! Rejected: a map in the task's header (8 bytes per task, an allocation and a hash per value, and nothing for futures
 //! that are not tasks).
-
-pub(crate) mod hidden;
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -18,6 +17,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::thread;
 
+use mini_kernel::task::{Key, Value, list};
 use pin_project_lite::pin_project;
 
 /// Declares task-local values: statics of the type [`LocalKey`](crate::task::LocalKey).
@@ -69,12 +69,33 @@ pub struct LocalKey<T: 'static> {
     place: thread::LocalKey<LocalPlace<T>>,
 }
 
+/// A value that the kernel has taken out of its place.
+struct Taken<T: 'static> {
+    key: &'static LocalKey<T>,
+    value: Option<T>,
+}
+
+#[doc(hidden)]
+impl<T: 'static> Key for LocalKey<T> {
+    fn take(&'static self) -> Option<Box<dyn Value>> {
+        let mut taken = Taken { key: self, value: None };
+        taken.swap();
+        taken.value.is_some().then(|| Box::new(taken) as Box<dyn Value>)
+    }
+}
+
+impl<T: 'static> Value for Taken<T> {
+    fn swap(&mut self) {
+        let _is_lent = self.key.swap(&mut self.value);
+    }
+}
+
 /// The place where a thread keeps the value of a key; for [`task_local!`](crate::task_local).
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct LocalPlace<T> {
     value: RefCell<Option<T>>,
-    /// It has had a value: [`hidden`] knows the key.
+    /// It has had a value: the key is listed.
     is_listed: Cell<bool>,
 }
 
@@ -218,7 +239,8 @@ impl<T: 'static> LocalKey<T> {
     fn enter<'a>(&'static self, value: &'a mut Option<T>) -> Result<Inside<'a, T>, &'static str> {
         self.swap_after(value, |place| {
             if !place.is_listed.get() {
-                hidden::list(self, place);
+                place.is_listed.set(true);
+                list(self);
             }
         })?;
         Ok(Inside { key: self, value })

@@ -19,13 +19,13 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use mini_context::{notes, swap_notes};
+use mini_kernel::task::LastWait;
 use mini_time::{Sleep, sleep};
 use pin_project_lite::pin_project;
 
 use super::cancel::WaitForCancelOwned;
 use super::large::boxed;
 use super::unseen::error_in;
-use super::wait::LastWait;
 use super::{CancelToken, JoinHandle, Reason, group};
 
 /// Runs `future` to its end, even if the caller is cancelled.

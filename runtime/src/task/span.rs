@@ -1,6 +1,6 @@
 //! The span of `tracing` that is current where a task is spawned, kept by the task.
 //!
-//! Called by `new`, for tasks and blocking jobs alike. The span is entered for each poll, and while the future is
+//! Called where tasks and blocking jobs are spawned. The span is entered for each poll, and while the future is
 //! dropped. If there is no span, entering it reads an empty field. Without the feature the future of a task is what was
 //! spawned.
 //!
@@ -8,14 +8,27 @@
 
 #[cfg(feature = "tracing")]
 #[inline]
-pub(super) fn carried<F: Future>(future: F) -> tracing::instrument::Instrumented<F> {
+pub(crate) fn carried<F: Future>(future: F) -> tracing::instrument::Instrumented<F> {
     tracing::Instrument::in_current_span(future)
 }
 
 #[cfg(not(feature = "tracing"))]
 #[inline]
-pub(super) fn carried<F: Future>(future: F) -> F {
+pub(crate) fn carried<F: Future>(future: F) -> F {
     future
+}
+
+/// [`carried`] for a job.
+#[cfg(feature = "tracing")]
+pub(crate) fn carried_job<T>(job: impl FnOnce() -> T) -> impl FnOnce() -> T {
+    let span = tracing::Span::current();
+    move || span.in_scope(job)
+}
+
+#[cfg(not(feature = "tracing"))]
+#[inline]
+pub(crate) fn carried_job<T, F: FnOnce() -> T>(job: F) -> F {
+    job
 }
 
 #[cfg(all(test, not(feature = "tracing")))]

@@ -3,13 +3,16 @@
 use std::future::Future;
 use std::panic::Location;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use mini_kernel::scheduler::context;
+use mini_kernel::scheduler::shared::Shared;
+use mini_kernel::task::Origin;
+
 use super::large::boxed;
-use super::{Id, JoinHandle, Origin, Start};
-use crate::scheduler::context;
-use crate::scheduler::core::Core;
-use crate::scheduler::worker::{self, NoCore};
+use super::span::{carried, carried_job};
+use super::{Id, JoinHandle};
 
 /// Starts a task on the current runtime and returns a handle to its output.
 ///
@@ -48,10 +51,20 @@ where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
 {
-    match context::with_shared(|shared| shared.spawn(future, origin)) {
+    match context::with_shared(|shared| spawn_on(shared, future, origin)) {
         Some(handle) => handle,
         None => context::missing(call),
     }
+}
+
+/// Starts a task of that runtime.
+#[inline]
+pub(crate) fn spawn_on<F>(shared: &Arc<Shared>, future: F, origin: impl Origin) -> JoinHandle<F::Output>
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    shared.spawn(carried(future), origin)
 }
 
 /// Starts a task that never leaves this thread, so its future need not be `Send`.
@@ -98,27 +111,7 @@ where
     F: Future + 'static,
     F::Output: 'static,
 {
-    let spawn = |core: &Core| {
-        let (task, handle) = super::new(future, core.schedule(), Start::Owned, origin);
-        core.spawn_pinned(task);
-        handle
-    };
-    if !context::held().is_null() {
-        return context::with_held(spawn).expect("just looked");
-    }
-    match worker::with_free_core(&context::current_shared(call), spawn) {
-        Ok(handle) => handle,
-        Err(NoCore::Pinned(thread)) => {
-            panic!("{call}: tasks made by spawn_local bind this runtime to {thread:?}: call it there")
-        }
-        Err(NoCore::Taken) => panic!(
-            "{call} needs a worker, and another thread runs the worker of this runtime: call it from a task or inside \
-             block_on on that thread"
-        ),
-        Err(NoCore::Shared | NoCore::Blocking) => {
-            panic!("{call} needs a worker: call it from a task, or inside block_on on the thread that runs it")
-        }
-    }
+    mini_kernel::scheduler::spawn_local(carried(future), origin, call)
 }
 
 /// Runs `job` on a thread of the blocking pool, where it may block, and returns a handle to its output.
@@ -151,7 +144,17 @@ where
     T: Send + 'static,
 {
     let shared = context::current_shared("mini::spawn_blocking");
-    boxed!(Box::new, job: F => shared.spawn_blocking(job, Location::caller()))
+    boxed!(Box::new, job: F => spawn_blocking_on(&shared, job, Location::caller()))
+}
+
+/// Runs a job on a thread of that runtime.
+#[inline]
+pub(crate) fn spawn_blocking_on<F, T>(shared: &Arc<Shared>, job: F, origin: impl Origin) -> JoinHandle<T>
+where
+    F: FnOnce() -> T + Send + 'static,
+    T: Send + 'static,
+{
+    shared.spawn_blocking(carried_job(job), origin)
 }
 
 /// Yields: other tasks that are ready run before this task continues.
@@ -191,7 +194,7 @@ impl Future for YieldNow {
         if std::mem::replace(&mut self.yielded, true) {
             return Poll::Ready(());
         }
-        super::queued::yield_to_others(cx.waker());
+        mini_kernel::task::yield_to_others(cx.waker());
         Poll::Pending
     }
 }

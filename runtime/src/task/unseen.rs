@@ -1,18 +1,18 @@
 //! The text of an error that a task ended with and that would be unseen, as its handle was dropped.
 //!
-//! The hard part: a task's output may be of any type, and only a `Result` with an `Err` in it is an error. Rust has no
-//! way to ask that of a type parameter. But a type has a name and a value a variant, which is enough; and the error
-//! types that most tasks end with are tried one by one, to print the content of the error.
+//! A task's output may be of any type. The kernel finds out whether it is an `Err`; here the error types that most
+//! tasks end with are tried one by one, to print the content of the error.
 //!
 //! Rejected: a bound on the output (most tasks give something else); a `spawn` of its own for tasks that may fail (a
 //! user who forgets to look at an error forgets that too).
 
-use std::any::{Any, type_name};
+use std::any::{self, Any, type_name};
 use std::error::Error;
 use std::fmt;
 use std::io;
-use std::mem::discriminant;
 use std::panic::Location;
+
+use mini_kernel::task::is_err;
 
 use super::group::GroupError;
 use super::{Cancelled, Id, Source};
@@ -45,7 +45,7 @@ pub struct TaskError {
 
 impl TaskError {
     #[cold]
-    pub(super) fn new(source: Source, text: String) -> Self {
+    pub(crate) fn new(source: Source, text: String) -> Self {
         Self { source, group: None, text }
     }
 
@@ -107,23 +107,14 @@ impl Error for TaskError {}
 /// The text of the error that `output` is, or `None` if it is no error.
 #[inline]
 pub(super) fn error_in<T: 'static>(output: &T) -> Option<String> {
-    // Known when this is compiled.
-    if !type_name::<T>().starts_with("core::result::Result<") {
-        return None;
-    }
-    describe(output)
+    if is_err(output) { describe(type_name::<T>(), output) } else { None }
 }
 
-/// [`error_in`] for a `Result`.
-fn describe<T: 'static>(output: &T) -> Option<String> {
-    // The declaration of `Result` has `Ok` first. Discriminants can be compared and shown, not read.
-    if format!("{:?}", discriminant(output)) != "Discriminant(1)" {
-        return None;
-    }
-    if type_name::<T>().ends_with(&format!(", {}>", type_name::<Cancelled>())) {
+/// The text of an `Err` of the type of that name; none if a cancellation is all that it says.
+pub(crate) fn describe(type_name: &str, output: &dyn Any) -> Option<String> {
+    if type_name.ends_with(&format!(", {}>", any::type_name::<Cancelled>())) {
         return None; // it did as it was asked
     }
-    let output: &dyn Any = output;
     fn known<E: fmt::Display + 'static>(error: &E) -> Option<String> {
         (!Cancelled::is_all_of(error)).then(|| text_of(error))
     }
@@ -142,7 +133,7 @@ fn describe<T: 'static>(output: &T) -> Option<String> {
     if let Some(Err(error)) = output.downcast_ref::<Result<(), &'static str>>() {
         return known(error);
     }
-    Some(format!("an `Err` of a {}", type_name::<T>()))
+    Some(format!("an `Err` of a {type_name}"))
 }
 
 /// What an error says, with its causes: those that its type is known to have, or shows where it is asked for more

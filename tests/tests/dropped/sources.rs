@@ -10,8 +10,13 @@ use std::path::{Path, PathBuf};
 use crate::List;
 
 /// The crates, with their names in paths.
-const CRATES: [(&str, &str); 4] =
-    [("net", "mini_net"), ("time", "mini_time"), ("runtime/sync", "mini_sync"), ("runtime", "mini")];
+const CRATES: [(&str, &str); 5] = [
+    ("net", "mini_net"),
+    ("time", "mini_time"),
+    ("runtime/sync", "mini_sync"),
+    ("runtime/kernel", "mini_kernel"),
+    ("runtime", "mini"),
+];
 
 /// Not of mini's API: for `#[mini::main]`, inside of the futures of `fs` and `signal`, and behind a feature that is off
 /// here, a `Sleep` by another name. What is polled in simulations only is dropped in their tests: `sim.rs`,

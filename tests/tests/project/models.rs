@@ -6,7 +6,8 @@ use std::fs;
 use std::path::Path;
 
 /// The crates that have models.
-const SOURCES: [&str; 5] = ["runtime/src", "runtime/sync/src", "runtime/context/src", "net/src", "time/src"];
+const SOURCES: [&str; 6] =
+    ["runtime/src", "runtime/kernel/src", "runtime/sync/src", "runtime/context/src", "net/src", "time/src"];
 
 fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))

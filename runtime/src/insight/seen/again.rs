@@ -3,10 +3,11 @@
 use std::collections::HashSet;
 use std::mem;
 
+use mini_kernel::scheduler::core::Core;
+use mini_kernel::task::{LastWait, Place, Sight, Standing, Task};
+
 use super::{CHANGED, Seen, SeenTask};
 use crate::insight::circles::{circles, strong_target};
-use crate::scheduler::core::Core;
-use crate::task::{LastWait, Place, Sight, Standing, Task};
 
 impl Seen {
     /// Looks a second time at the tasks that seem to wait in a circle, if a lock is in it; `mains` are what main tasks

@@ -8,9 +8,9 @@ use addr2line::{Loader, demangle_auto};
 
 use super::unwind::CodeAddress;
 
-/// What calls a future's poll, by its path in this crate, and by its name.
+/// What calls a future's poll, by its path in the kernel, and by its name.
 const POLLS: [(&str, &str); 2] =
-    [("task/cell.rs", "mini::task::cell::"), ("scheduler/block_on.rs", "mini::scheduler::block_on::")];
+    [("task/cell.rs", "mini_kernel::task::cell::"), ("scheduler/block_on.rs", "mini_kernel::scheduler::block_on::")];
 
 /// Where the component rust-src is, whose lines a program may have instead of those of the standard library's build.
 const RUST_SRC: &str = "/lib/rustlib/src/rust/";
@@ -59,7 +59,7 @@ impl Function {
     /// It is what calls a future's poll.
     pub(super) fn is_poll(&self) -> bool {
         let is_in_file = |end| {
-            let source = Path::new(file!().strip_suffix("insight/stack/function.rs").unwrap_or_default());
+            let source = Path::new(mini_kernel::ROOT.strip_suffix("lib.rs").unwrap_or_default());
             self.line.as_ref().is_some_and(|(file, _)| file.ends_with(source.join(end)))
         };
         POLLS.iter().any(|&(file, begin)| is_in_file(file) || self.line.is_none() && self.is_in(begin))

@@ -5,11 +5,12 @@
 
 use std::time::{Duration, Instant};
 
+use mini_kernel::primitives::atomic::Ordering::Relaxed;
+use mini_kernel::scheduler::core::Core;
+
 use super::{Voice, Words};
 use crate::insight::WarningKind;
 use crate::insight::stack::Stack;
-use crate::primitives::atomic::Ordering::Relaxed;
-use crate::scheduler::core::Core;
 
 /// A poll that takes longer is told: people notice the delay of what waits for it (Nielsen, Usability Engineering,
 /// 1993, chapter 5).
@@ -63,7 +64,7 @@ impl LastRun {
             return;
         }
         let late = late(core).filter(|_| !run.told.late);
-        let long = if voice.shared.config.is_simulated() { LONG_IN_SIMULATION } else { LONG };
+        let long = if voice.shared.config.has_pick() { LONG_IN_SIMULATION } else { LONG };
         let is_long = lasts >= long.max(run.asked * 5 / 4) && !run.told.long;
         if !is_long && late.is_none() {
             return; // to find the task takes a walk

@@ -7,18 +7,19 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Subject, Voice};
 use mini_context::Reason;
+use mini_kernel::scheduler::core::Core;
+use mini_kernel::scheduler::shared::Shared;
+use mini_kernel::task::{Besides, LastWait, Task};
 use mini_net::{SystemCall, ThreadNumber};
 
+use super::super::seen::seen;
+use super::{Subject, Voice};
 use crate::insight::Main as Waiting;
 use crate::insight::WarningKind;
 use crate::insight::gather::main_wait;
 use crate::insight::text::Rounded;
 use crate::runtime::layers::Layers;
-use crate::scheduler::core::Core;
-use crate::scheduler::shared::Shared;
-use crate::task::{Besides, LastWait, Task};
 
 /// What has stood still for so long is told: by then its user wonders.
 pub(super) const STILL: Duration = Duration::from_secs(5);
@@ -161,7 +162,7 @@ fn tell(voice: &mut Voice<'_>, why: &str) {
     let wait = shared.all_cores().find_map(Waiting::of).map(|main| main.wait);
     voice.say(WarningKind::Stillness, &Subject::of_main(wait), || {
         let mut text = format!("{why}; the future of block_on waits for {}", wait.map_or_else(String::new, told));
-        let seen = shared.seen(None);
+        let seen = seen(shared, None);
         let tasks = seen.in_order();
         let waiting: Vec<_> = tasks.iter().filter_map(|task| Some((task, task.sight.wait.get()?))).collect();
         for (task, wait) in waiting.iter().take(TASKS) {

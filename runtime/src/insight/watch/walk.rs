@@ -9,15 +9,16 @@ use std::ptr;
 use std::time::Instant;
 
 use mini_context::rules::MOVE_COST;
+use mini_kernel::scheduler::shared::Shared;
+use mini_kernel::task::{Besides, LastWait, SeenWait, Sight, Source, Standing};
 
+use super::super::seen::seen;
 use super::Voice;
 use super::still::{Mains, STILL, Still};
 use crate::insight::circles::{Circle, circles};
 use crate::insight::seen::Seen;
 use crate::insight::text::Rounded;
 use crate::insight::{DumpedTask, WarningKind};
-use crate::scheduler::shared::Shared;
-use crate::task::{Besides, LastWait, SeenWait, Sight, Source, Standing};
 
 /// A task that asks to run again so often in the time between two walks, and that [`WALKS`] walks see asking.
 const POLLS: u32 = 10_000;
@@ -79,7 +80,7 @@ struct SeenCircle {
 
 impl Walk {
     pub(super) fn new(shared: &Shared, now: Instant, before: &Self) -> Self {
-        let seen = shared.seen(None);
+        let seen = seen(shared, None);
         let mains = Mains::of(shared);
         let still = Still::of(shared, now, &mains, &before.still);
         // The body of a program that others serve: `pending().await`, at the end of `main`.

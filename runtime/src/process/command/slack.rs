@@ -1,6 +1,6 @@
 //! Exact timers, which a child must not inherit from the thread that starts it.
 
-use crate::scheduler::context;
+use mini_kernel::scheduler::context;
 
 /// While it lives, this thread's timers have the usual slack; holds the slack before.
 ///

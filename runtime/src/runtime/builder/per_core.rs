@@ -2,9 +2,10 @@
 
 use std::io;
 
+use mini_kernel::scheduler::config;
+
 use super::Builder;
 use crate::runtime::per_core::PerCore;
-use crate::scheduler::config;
 
 impl Builder<PerCore> {
     /// Binds each thread to a processor of its own, in the order of the processors' numbers. If there are more threads

@@ -27,9 +27,10 @@ use std::task::{Poll, ready};
 use std::thread;
 use std::time::Duration;
 
+use mini_kernel::scheduler::shared::Shared;
+
 use super::LEFT;
 use crate::runtime::{Builder, Runtime};
-use crate::scheduler::shared::Shared;
 use crate::signal::{TerminationSignal, termination};
 use crate::task::group::program;
 use crate::task::{CancelOnDrop, CancelToken, JoinError, JoinHandle, Reason};

@@ -5,8 +5,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use mini_kernel::scheduler::shared::Shared;
+
 use crate::runtime::Runtime;
-use crate::scheduler::shared::Shared;
 use crate::task::{CancelOnDrop, JoinHandle};
 
 pub(super) fn run<S>(_: Runtime, _: Duration, _: &'static Location<'static>, _: S) -> ExitCode

@@ -28,11 +28,11 @@ use std::sync::{Arc, Weak};
 use std::task::Waker;
 
 use mini_context::contain;
+use mini_kernel::primitives::atomic::{AtomicBool, AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use mini_kernel::primitives::{Mutex, lock};
+use mini_kernel::task::slab::{NONE, Slab};
 
-use super::super::slab::{NONE, Slab};
 use super::Cancelled;
-use crate::primitives::atomic::{AtomicBool, AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
-use crate::primitives::{Mutex, lock};
 
 pub(super) struct Node {
     is_cancelled: AtomicBool,

@@ -12,8 +12,9 @@
 
 use std::collections::VecDeque;
 
+use mini_kernel::primitives::{Mutex, lock};
+
 use super::super::Id;
-use crate::primitives::{Mutex, lock};
 
 /// How many errors are kept. One is missed only if so many tasks fail between the end of a task and the drop of its
 /// handle; the runtime's own text is said then.
@@ -54,7 +55,8 @@ mod tests {
 
     #[test]
     fn the_last_errors_are_kept_and_each_is_taken_once() {
-        let (errors, ids) = (Errors::default(), [(); KEPT + 1].map(|()| Id::next()));
+        let (errors, ids) =
+            (Errors::default(), [(); KEPT + 1].map(|()| crate::block_on(async { crate::spawn(async {}).id() })));
         for id in ids {
             errors.leave(id, GroupError { group: String::new(), text: id.to_string() });
         }

@@ -12,16 +12,17 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
+use mini_kernel::primitives::atomic::Ordering::Relaxed;
+use mini_kernel::scheduler::context;
+use mini_kernel::task::error;
+use mini_kernel::task::slab::NONE;
 use pin_project_lite::pin_project;
 
-use super::super::slab::NONE;
-use super::super::{JoinHandle, TaskLocalFuture, error};
+use super::super::{JoinHandle, TaskLocalFuture};
 use super::node::Node;
 use super::report::FailedTask;
 use super::{Called, GroupError, abandon};
-use crate::primitives::atomic::Ordering::Relaxed;
 use crate::runtime::layers::Layers;
-use crate::scheduler::context;
 
 crate::task_local! {
     static CURRENT: Membership;

@@ -25,17 +25,17 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use mini_context::contain;
+use mini_kernel::primitives::atomic::{
+    AtomicBool, AtomicU32, AtomicUsize, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed,
+};
+use mini_kernel::primitives::{Mutex, lock};
+use mini_kernel::scheduler::core::Core;
+use mini_kernel::task::slab::{NONE, Slab};
 use mini_time::Instant;
 
-use super::super::slab::{NONE, Slab};
 use super::super::{AbortHandle, CancelToken, Reason};
 use super::member::{Fate, Membership};
 use super::report::{FailedTask, Report, Straggler, Tally};
-use crate::primitives::atomic::{
-    AtomicBool, AtomicU32, AtomicUsize, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed,
-};
-use crate::primitives::{Mutex, lock};
-use crate::scheduler::core::Core;
 
 pub(in crate::task) struct Node {
     pub(super) token: CancelToken,

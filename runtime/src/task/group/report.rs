@@ -11,7 +11,8 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::super::wait::LastWait;
+use mini_kernel::task::LastWait;
+
 use super::super::{Cancelled, Id};
 
 /// How many failures a group keeps, and how many lines of a kind a report prints.

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::{Wake, Waker};
 
-use crate::primitives::{Mutex, lock};
+use mini_kernel::primitives::{Mutex, lock};
 
 /// The tasks of one set that have ended and have not been joined.
 #[derive(Default)]

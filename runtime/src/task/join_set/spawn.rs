@@ -3,11 +3,13 @@
 use std::future::Future;
 use std::panic::Location;
 
+use mini_kernel::scheduler::context::current_shared;
+use mini_kernel::task::refcount::OnJoin;
+
 use super::JoinSet;
 use crate::runtime::Handle;
-use crate::scheduler::context::current_shared;
 use crate::task::large::boxed;
-use crate::task::refcount::OnJoin;
+use crate::task::spawn::spawn_blocking_on;
 use crate::task::spawn::{spawn_from, spawn_local_from};
 use crate::task::{AbortHandle, JoinHandle};
 
@@ -102,7 +104,7 @@ impl<T: 'static> JoinSet<T> {
         T: Send,
     {
         let shared = current_shared("JoinSet::spawn_blocking");
-        self.insert(boxed!(Box::new, job: F => shared.spawn_blocking(job, Location::caller())))
+        self.insert(boxed!(Box::new, job: F => spawn_blocking_on(&shared, job, Location::caller())))
     }
 
     /// Runs `job` on a thread of the runtime of `handle` where it may block, and puts its task into the set.

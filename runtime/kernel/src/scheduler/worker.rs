@@ -1,0 +1,445 @@
+//! The loop that works on a core: choose a task, run it, look around when it is time, park when there is nothing.
+//!
+//! Run by `block_on` on the calling thread, and by the worker threads of a multi-threaded runtime.
+//!
+//! After a run the worker reads the time (`meter.rs`) and glances at what may be due (`worker/look.rs`). The inbox is
+//! looked at before each run, as that takes one load. All that is known of the next run, how long the task's last run
+//! was, is used before it begins: if it is expected to be long, other workers are told.
+//!
+//! Rejected: reading the time after 1, 2, 4, ... runs (short runs between long ones delay the reading).
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::time::Duration;
+
+use mini_context::rules::{AGAIN_AFTER, AGAIN_LOOK, LOOK_TIME, WAKE_COST};
+use mini_net::Events;
+
+use crate::primitives::atomic::Ordering::Relaxed;
+use crate::primitives::thread::ThreadId;
+use crate::scheduler::context;
+use crate::scheduler::core::{Core, Kept};
+use crate::scheduler::driver::Delivered;
+use crate::scheduler::meter::Meter;
+use crate::scheduler::monitor;
+use crate::scheduler::observe::{Then, Who};
+use crate::scheduler::shared::Shared;
+use crate::scheduler::wake::Queueing;
+use crate::task::{Class, Queued, Ran};
+use crate::threads;
+
+mod free_core;
+mod look;
+mod next;
+mod park;
+mod thread;
+mod turn;
+
+use free_core::close_if_closing;
+pub(crate) use free_core::{NoCore, close_core, with_free_core};
+use next::{Debt, Quota, Why};
+pub(crate) use thread::start_thread;
+
+/// Why [`Worker::drive`] returned.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// The `block_on` future is ready.
+    Done,
+    /// The runtime shuts down.
+    Closing,
+    /// A simulation cannot go on.
+    Halted,
+}
+
+/// A thread at work on a core. Dropping it releases the core.
+pub struct Worker<'a> {
+    pub shared: &'a Arc<Shared>,
+    pub core: &'a Core,
+    /// The thread has called `block_on`.
+    pub(crate) is_in_block_on: bool,
+    pub events: Events,
+    meter: Meter<'a>,
+    /// When the worker last looked, and at which number of runs it looks again at the latest.
+    looked: u64,
+    look_at_run: u64,
+    /// Nanoseconds of runs since then, and how long a run took on average before.
+    ran: u64,
+    mean_run: u64,
+    /// How many of those runs were of the class *again*, and their nanoseconds.
+    again_runs: u64,
+    again_ran: u64,
+    /// How long after a look the next one comes if only tasks of that class wait.
+    again_look: u64,
+    /// A task that asks to run once more is of the class *again* if it has run for this long without a wait.
+    again_after: u32,
+    /// When to ask again whether the tasks that wait are worth another worker.
+    ask_at: u64,
+    /// When to compare the queue with that of another worker, and which worker was compared last.
+    compare_at: u64,
+    compared: usize,
+    queueing: Queueing,
+    /// Why the current entry has its turn.
+    why: Why,
+    debt: Debt,
+    /// Of each class, whether an owned task came first the last time.
+    owned_first: [bool; 2],
+    /// Of each class, what is taken from the injector.
+    quotas: [Quota; 2],
+    /// Another worker has woken this one, maybe for work, and it has found none yet.
+    was_woken: bool,
+    /// From which expected length on a run is told of before it begins: 0 if each one is recorded.
+    long_run: u64,
+    /// The run in progress was.
+    is_told: bool,
+    slack: Option<u64>,
+    /// It runs tasks that other workers may run too.
+    has_shared: bool,
+    /// For one turn of an embedder's loop (`turn.rs`).
+    is_for_embedder: bool,
+    context: Option<context::HeldGuard>,
+}
+
+impl<'a> Worker<'a> {
+    /// Begins to work on a core whose ownership the caller has taken.
+    ///
+    /// # Errors
+    ///
+    /// If the core has tasks that may not leave another thread, which is named; the core is released again.
+    pub(crate) fn new(shared: &'a Arc<Shared>, core: &'a Core) -> Result<Self, ThreadId> {
+        // Workers wait for the timers of a guest.
+        let slack = shared.config.timer_slack.filter(|_| !core.is_guest());
+        let worker = Self::sit_down(shared, core, slack)?;
+        core.embedder.note_served(true);
+        Ok(worker)
+    }
+
+    /// With the thread's timer slack, if that is to be set.
+    fn sit_down(shared: &'a Arc<Shared>, core: &'a Core, slack: Option<Duration>) -> Result<Self, ThreadId> {
+        let context = context::enter_held(shared, core);
+        if let Some(thread) = core.pinned_elsewhere() {
+            drop(context);
+            core.ownership.release();
+            close_if_closing(shared, core);
+            return Err(thread);
+        }
+        announce_up(shared, core);
+        let slack = slack.and_then(|slack| mini_net::set_timer_slack(slack.as_nanos() as u64));
+        let kept = core.take_kept();
+        let mut worker = Self {
+            shared,
+            core,
+            is_in_block_on: false,
+            events: kept.events,
+            meter: Meter::new(core.driver().timers().clock().clone(), &core.left_out),
+            looked: 0,
+            look_at_run: 0,
+            ran: 0,
+            mean_run: 0,
+            again_runs: 0,
+            again_ran: 0,
+            again_look: AGAIN_LOOK,
+            again_after: AGAIN_AFTER,
+            ask_at: 0,
+            compare_at: 0,
+            compared: core.index(),
+            queueing: Queueing::default(),
+            why: Why::Woken,
+            debt: Debt::resume(kept.owed),
+            owned_first: [false; 2],
+            quotas: Default::default(),
+            was_woken: true,
+            is_told: false,
+            long_run: if !core.observers.is_empty() { 0 } else { WAKE_COST },
+            slack,
+            has_shared: shared.is_multi_thread() && core.takes_shared(),
+            is_for_embedder: false,
+            context: Some(context),
+        };
+        worker.count_from_now();
+        core.counts.busy.unpark(worker.meter.system_now());
+        for observer in &core.observers {
+            observer.unparks();
+        }
+        Ok(worker)
+    }
+
+    /// Works until a run has set `is_done`, or the core must be left.
+    pub(crate) fn drive(&mut self, is_done: &Cell<bool>) -> Stop {
+        loop {
+            // Before each run: once the runtime ends, what a task waits for may fail, and it must not see that.
+            if self.must_close() {
+                return Stop::Closing;
+            }
+            match self.next() {
+                Some(entry) => {
+                    self.run(entry);
+                    if is_done.get() {
+                        return Stop::Done;
+                    }
+                    self.check_process();
+                    if self.meter.is_fresh() {
+                        self.glance();
+                    }
+                }
+                None => {
+                    if self.is_in_block_on && self.core.pick.as_ref().is_some_and(|pick| pick.is_halted(self)) {
+                        return Stop::Halted;
+                    }
+                    if self.core.idle_queue().is_empty() {
+                        self.park();
+                    } else {
+                        self.release_idle();
+                    }
+                }
+            }
+        }
+    }
+
+    /// Goes no further in a child that a task has forked: what happens here is for the parent.
+    #[inline]
+    fn check_process(&self) {
+        if !self.shared.process.is_current() {
+            self.refuse_process();
+        }
+    }
+
+    #[cold]
+    fn refuse_process(&self) {
+        if !self.is_in_block_on && !self.is_for_embedder {
+            // Nothing would report a panic, and as the only thread of its process this one would end it as if all was
+            // well.
+            threads::end_child();
+        }
+        self.shared.process.check("returning from a task");
+    }
+
+    /// Runs an entry of a queue.
+    #[inline]
+    fn run(&mut self, task: Queued) {
+        let expected = task.last_run();
+        if expected >= self.long_run {
+            self.tell_begin(task.who(), expected);
+        }
+        self.core.counts.task.store(task.id().get(), Relaxed);
+        let again_after = self.again_after();
+        let meter = &mut self.meter;
+        let (ran, took) = task.run(again_after, || meter.lap());
+        if self.is_told {
+            self.tell_end(ran.then());
+        }
+        if let Some(took) = took {
+            self.note_run(self.why_of(matches!(ran, Ran::Asks(_, Class::Again))), took);
+        }
+        match ran {
+            Ran::Through | Ran::Ended => {}
+            Ran::Asks(task, class) if task.is_shared() => self.core.push_shared(task, class),
+            Ran::Asks(task, class) => self.core.push_entry(task, class),
+        }
+        self.core.counts.runs.add(1);
+    }
+
+    /// Before a run that is expected to be long, or is recorded.
+    #[inline(never)]
+    fn tell_begin(&mut self, task: Who, expected: u64) {
+        self.is_told = true;
+        if expected >= WAKE_COST {
+            // Time before the run that was not measured is not charged to it.
+            let before = self.meter.leave_out();
+            self.debt.note(Why::Woken, before);
+            self.begin_long_run(expected);
+            self.meter.leave_out();
+        }
+        let nothing_else = !self.core.take_left_out();
+        for observer in &self.core.observers {
+            observer.begin(task, nothing_else);
+        }
+    }
+
+    /// After such a run.
+    #[inline(never)]
+    fn tell_end(&mut self, then: Then) {
+        self.is_told = false;
+        for observer in &self.core.observers {
+            observer.end(then, self.why != Why::Woken);
+        }
+        self.end_long_run();
+    }
+
+    /// A run, or several that were measured together, has taken `took` nanoseconds, and counts as `why` says.
+    #[inline]
+    fn note_run(&mut self, why: Why, took: u64) {
+        self.count_run(took);
+        self.debt.note(why, took);
+    }
+
+    #[inline]
+    fn count_run(&mut self, took: u64) {
+        self.ran += took;
+        if self.why != Why::Woken {
+            self.again_ran += took;
+        }
+    }
+
+    /// Charges the last runs, which may not have been measured.
+    fn count_unmeasured(&mut self) {
+        if !self.meter.is_fresh() {
+            let took = self.meter.leave_out();
+            self.count_run(took);
+        }
+    }
+
+    /// After which time the current task is of the class *again*. A task of that class stays in it until it waits,
+    /// however few tasks wait now.
+    #[inline]
+    fn again_after(&self) -> u32 {
+        if self.why == Why::Woken { self.again_after } else { 0 }
+    }
+
+    /// How a run is counted. If its task is of the class *again* afterwards, it was a run of that class, and nothing is
+    /// owed for it: the system may have preempted the run, and the task, alone in its class, would be paid for that.
+    #[inline]
+    fn why_of(&self, is_again: bool) -> Why {
+        if is_again && self.why == Why::Woken { Why::Spare } else { self.why }
+    }
+
+    /// A run begins that will take longer than a wake, judging by the last one: other workers are told.
+    fn begin_long_run(&self, expected: u64) {
+        let (shared, core) = (self.shared, self.core);
+        if !self.has_shared || self.is_alone() {
+            return;
+        }
+        let is_stuck = expected >= LOOK_TIME;
+        if is_stuck {
+            core.run.is_in_long_run.store(true, Relaxed);
+            shared.monitor.note_stuck();
+        }
+        let waits = core.shared_len() > 0 || !shared.injector(Class::Woken).is_empty();
+        let has_woken = waits && shared.idle.is_someone_parked() && shared.wake_for_work();
+        core.run.wakes_early.store(!has_woken, Relaxed);
+        if is_stuck && shared.idle.is_someone_parked() {
+            shared.hand_over(core, self.meter.now().saturating_add(expected));
+        }
+    }
+
+    fn end_long_run(&self) {
+        self.core.run.wakes_early.store(false, Relaxed);
+        self.core.run.is_in_long_run.store(false, Relaxed);
+    }
+
+    /// Whether the core must be closed.
+    #[inline]
+    fn must_close(&self) -> bool {
+        self.shared.is_closing()
+    }
+
+    /// Tells of events that were delivered and timers that were fired.
+    #[inline]
+    fn note_delivered(&self, delivered: Delivered) {
+        for observer in &self.core.observers {
+            observer.delivered(delivered.events, delivered.timers);
+        }
+    }
+
+    /// Tells of the end of a turn.
+    #[inline]
+    fn end_turn(&mut self) {
+        if !self.core.observers.is_empty() {
+            self.count_unmeasured();
+            self.core.observers.iter().for_each(|observer| observer.turn_ends());
+            self.meter.leave_out(); // a hook is no part of the next run
+        }
+    }
+
+    /// Lets one future of the idle queue go on, unless the driver brings something to do.
+    fn release_idle(&mut self) {
+        self.look();
+        let has_work = self.core.has_owned_work() || self.core.shared_len() > 0 || self.sees_work();
+        if !has_work && self.core.idle_queue().release() {
+            self.core.observers.iter().for_each(|observer| observer.wakes_idle());
+        }
+    }
+
+    /// Closes the core; see [`Core::close`].
+    pub(crate) fn close(&mut self) {
+        self.has_shared = false; // on a closed core no shared task may be queued
+        let is_first = self.core.close();
+        if self.core.is_guest() {
+            self.shared.fail_waits_in_place(); // also on one that was closed before this thread took it
+        } else if is_first {
+            self.core.drop_shared_of_others();
+            self.shared.core_closed();
+        }
+    }
+
+    /// Ends the tasks that were spawned on a guest, as they may not leave this thread.
+    fn leave(&mut self) {
+        if self.core.is_guest() {
+            self.core.drop_owned();
+            self.core.idle_queue().disperse(); // one that was polled here may be awaited elsewhere
+        }
+    }
+}
+
+/// Lets others know that the calling thread works on `core` from here on.
+fn announce_up(shared: &Arc<Shared>, core: &Core) {
+    core.is_up.store(true, Relaxed);
+    core.embedder.note_more(false); // an embedder that comes is told by its next turn, or rung for
+    core.counts.sittings.add(1); // the monitor looks for progress that stands still
+    core.set_owner();
+    if core.is_guest() {
+        return;
+    }
+    shared.idle.unpark(core.index());
+    if shared.cores.len() > 1 {
+        monitor::thread::start(shared);
+        shared.monitor.rouse();
+    }
+}
+
+/// Whether a thread that leaves `core` leaves something to do for an embedder's next turn. Deadlines of a clock that
+/// goes on are told by themselves.
+fn leaves_work(shared: &Shared, core: &Core) -> bool {
+    let is_waited_for = shared.blocking.in_flight() > 0;
+    core.has_owned_work() || !core.idle_queue().is_empty() || core.driver().would_jump(is_waited_for)
+}
+
+impl Drop for Worker<'_> {
+    fn drop(&mut self) {
+        let (shared, core) = (self.shared, self.core);
+        if !shared.process.is_current() {
+            return; // to change anything here is for the parent
+        }
+        self.end_turn(); // first: what the hook queues is handled below
+        if shared.is_closing() {
+            self.close();
+        }
+        self.leave();
+        self.collect(); // what another thread has woken since
+        core.is_up.store(false, Relaxed);
+        self.meter.leave_out();
+        core.counts.busy.park(self.meter.system_now());
+        for observer in &core.observers {
+            observer.leaves();
+        }
+        core.note_queue();
+        core.take_remote_frees();
+        let events = std::mem::replace(&mut self.events, Events::with_capacity(1));
+        core.put_kept(Kept { events, owed: self.debt.nanos() });
+        if let Some(slack) = self.slack {
+            mini_net::set_timer_slack(slack);
+        }
+        if !core.is_guest() {
+            shared.idle.park(core.index());
+        }
+        if !self.is_for_embedder {
+            core.embedder.note_more(leaves_work(shared, core) || self.sees_work());
+            core.embedder.note_served(false);
+            if core.embedder.is_watched() {
+                core.driver().reactor().notify(); // see `embedder.rs`
+            }
+        }
+        self.context = None;
+        core.ownership.release();
+        close_if_closing(shared, core);
+    }
+}

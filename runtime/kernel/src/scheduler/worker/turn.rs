@@ -1,0 +1,95 @@
+//! One turn of a worker in an embedder's loop; `embedder.rs` has the protocol.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use mini_context::rules::LOOK_TIME;
+
+use super::{Core, Shared, Worker};
+use crate::primitives::thread::ThreadId;
+use crate::scheduler::unparker::Wait;
+
+impl<'a> Worker<'a> {
+    /// Begins to work on the core for one turn. The thread's timer slack is left to the embedder.
+    ///
+    /// # Errors
+    ///
+    /// As [`Worker::new`].
+    pub fn for_embedder(shared: &'a Arc<Shared>, core: &'a Core) -> Result<Self, ThreadId> {
+        let mut worker = Self::sit_down(shared, core, None)?;
+        worker.is_for_embedder = true;
+        core.unparker.retract(); // what the last turn has announced
+        Ok(worker)
+    }
+
+    /// Delivers and runs what is ready, after a wait of at most `limit` if nothing is. Returns how many tasks it has
+    /// polled, and whether there is more to do.
+    pub fn turn(&mut self, limit: Duration) -> (usize, bool) {
+        let driver = self.core.driver();
+        let delivered = driver.serve(&mut self.events, None);
+        self.note_delivered(delivered);
+        let mut polls = self.run_ready();
+        if polls == 0 && !self.core.idle_queue().is_empty() {
+            self.release_idle();
+            polls = self.run_ready();
+        }
+        if polls == 0 && (!limit.is_zero() || driver.timers().clock().is_paused()) {
+            self.wait_within(limit);
+            polls = self.run_ready();
+        }
+        self.end_turn(); // first: what the hook queues is for the embedder to come back for
+        (polls, self.look_back())
+    }
+
+    /// Runs what is ready, for the time between two looks and the run in progress.
+    fn run_ready(&mut self) -> usize {
+        let mut polls = 0;
+        self.put_off_look();
+        while self.meter.now() < self.looked.saturating_add(LOOK_TIME)
+            && (self.core.counts.runs.get() < self.look_at_run || !self.meter.counts_steps())
+            && let Some(entry) = self.next()
+        {
+            self.run(entry);
+            polls += 1;
+            self.check_process();
+        }
+        if polls > 0 {
+            self.count_unmeasured();
+            self.note_mean_run();
+        }
+        polls
+    }
+
+    /// As [`wait`](Worker::wait), but with a limit, and always in the reactor, where the unparker is heard.
+    fn wait_within(&mut self, limit: Duration) {
+        self.meter.leave_out(); // the last runs may not have been measured
+        self.announce_wait(Wait::Reactor);
+        // In this order: a job wakes its waiter before it counts as done.
+        let is_waited_for = self.shared.blocking.in_flight() > 0;
+        if !self.sees_work() {
+            let driver = self.core.driver();
+            let delivered = driver.park_advancing(&mut self.events, Wait::Reactor, Some(limit), is_waited_for);
+            self.note_delivered(delivered);
+        }
+        self.end_wait();
+    }
+
+    /// A1 to A3 of `embedder.rs`; says whether there is more to do.
+    fn look_back(&mut self) -> bool {
+        let (core, driver) = (self.core, self.core.driver());
+        let is_watched = core.embedder.is_watched();
+        if is_watched {
+            core.unparker.announce(Wait::Reactor);
+        }
+        let is_waited_for = self.shared.blocking.in_flight() > 0;
+        let has_more = driver.announce_leave(is_waited_for)
+            || core.has_owned_work()
+            || !core.idle_queue().is_empty()
+            || self.sees_work();
+        core.embedder.note_more(has_more);
+        if is_watched && has_more {
+            core.unparker.unpark();
+        }
+        has_more
+    }
+}
