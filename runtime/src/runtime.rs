@@ -13,6 +13,7 @@ mod models;
 mod per_core;
 mod phases;
 pub(crate) mod settings;
+mod task_hooks;
 mod turns;
 
 use std::fmt;
@@ -41,6 +42,7 @@ pub use metrics::Metrics;
 pub use mini_kernel::scheduler::shutdown::{LeftTask, ShutdownReport};
 pub use per_core::{PerCore, worker_index};
 pub use phases::Phases;
+pub use task_hooks::TaskMeta;
 
 /// Runs tasks, timers and sockets. Dropping it drops all its tasks.
 ///

@@ -40,6 +40,7 @@ pub(crate) fn begin(config: Config, settings: Settings) -> io::Result<Runtime> {
 /// Makes one that nobody looks at.
 pub(crate) fn make(mut config: Config, settings: Settings) -> io::Result<Arc<Shared>> {
     config.observers.extend(insight::recorder(&settings));
+    config.observers.extend(settings.on_task.observer());
     config.observers.extend(settings.on_turn.clone().map(Turns::observer));
     let layers = Layers {
         id: Id::next(),

@@ -12,6 +12,7 @@ use mini_kernel::scheduler::config::{invalid, variable};
 #[cfg(feature = "insight")]
 use crate::insight::Warning;
 use crate::runtime::Phases;
+use crate::runtime::task_hooks::TaskHooks;
 use crate::task::{JoinError, TaskError};
 
 /// Called with a panic that no join handle will see.
@@ -60,6 +61,7 @@ pub(crate) struct Settings {
     pub(crate) heeds_trace_variable: bool,
     pub(crate) trace_path: Option<PathBuf>,
     pub(crate) on_turn: Option<TurnHook>,
+    pub(crate) on_task: TaskHooks,
     pub(crate) on_task_panic: Option<PanicHook>,
     pub(crate) on_task_error: Option<ErrorHook>,
 }

@@ -1,5 +1,6 @@
 //! What the builder's thread hooks see, and the number of workers that the environment asks for.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -302,4 +303,69 @@ fn a_wait_after_the_end_calls_the_hooks_too() {
             }
         });
     });
+}
+
+/// What the hooks of tasks were told, of each task in order.
+#[derive(Clone, Default)]
+struct Told(Arc<Mutex<HashMap<mini::task::Id, Vec<&'static str>>>>);
+
+impl Told {
+    fn hear<R>(&self, builder: &mut Builder<R>) {
+        let note = |what| {
+            let told = self.clone();
+            move |task: &mini::runtime::TaskMeta| {
+                assert!(task.spawned_at().file().ends_with("hooks.rs"));
+                told.0.lock().unwrap().entry(task.id()).or_default().push(what);
+            }
+        };
+        builder.on_task_spawn(note("spawned")).on_task_terminate(note("ended"));
+        builder.on_before_task_poll(note("before")).on_after_task_poll(note("after"));
+    }
+
+    fn of(&self, id: mini::task::Id) -> Vec<&'static str> {
+        self.0.lock().unwrap()[&id].clone()
+    }
+}
+
+#[test]
+fn every_task_is_told_from_its_spawn_to_its_end() {
+    for mut builder in [Builder::new_current_thread(), Builder::new_multi_thread()] {
+        let told = Told::default();
+        told.hear(&mut builder);
+        let runtime = builder.build().unwrap();
+        let (ended, aborted, panicked, job) = runtime.block_on(async {
+            let ended = mini::spawn(mini::task::yield_now());
+            let aborted = mini::spawn(std::future::pending::<()>());
+            let panicked = mini::spawn(async { panic!("as it should") });
+            let job = mini::spawn_blocking(|| ());
+            let ids = (ended.id(), aborted.id(), panicked.id(), job.id());
+            ended.await.unwrap();
+            let _ = aborted.cancel().await;
+            panicked.await.unwrap_err();
+            job.await.unwrap();
+            ids
+        });
+        let waits = runtime.spawn(std::future::pending::<()>());
+        let from_outside = waits.id();
+        drop(waits);
+        drop(runtime); // a hook is called after the handle is told
+        let poll = ["before", "after"];
+        assert_eq!(told.of(ended), [&["spawned"], &poll[..], &poll, &["ended"]].concat());
+        assert_eq!(told.of(panicked), ["spawned", "before", "after", "ended"]);
+        assert_eq!(told.of(job), ["spawned", "before", "after", "ended"]);
+        for id in [aborted, from_outside] {
+            let told = told.of(id);
+            assert_eq!((told[0], told[told.len() - 1]), ("spawned", "ended"));
+            assert_eq!(told.iter().filter(|what| **what == "ended").count(), 1);
+        }
+        assert_eq!(told.0.lock().unwrap().len(), 5, "the future of a `block_on` is no task");
+    }
+}
+
+#[test]
+fn a_hook_of_a_task_that_panics_is_contained() {
+    let mut builder = Builder::new_current_thread();
+    builder.on_task_spawn(|_| panic!("a hook")).on_before_task_poll(|_| panic!("another"));
+    let runtime = builder.build().unwrap();
+    assert_eq!(runtime.block_on(async { mini::spawn(async { 7 }).await.unwrap() }), 7);
 }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::Builder;
-use crate::runtime::Phases;
 #[cfg(feature = "insight")]
 use crate::runtime::Warning;
+use crate::runtime::{Phases, TaskMeta};
 use crate::task::{JoinError, TaskError};
 
 impl<R> Builder<R> {
@@ -130,6 +130,73 @@ impl<R> Builder<R> {
     /// See also [`Phases`].
     pub fn on_turn(&mut self, hook: impl Fn(&Phases) + Send + Sync + 'static) -> &mut Self {
         self.settings.on_turn = Some(Arc::new(hook));
+        self
+    }
+
+    /// Calls `hook` when a task is spawned, on the thread that spawns it. A job of
+    /// [`spawn_blocking`](crate::spawn_blocking) counts as a task, as it does for the hooks below.
+    ///
+    /// A panic of such a hook is contained and reported on stderr. A hook that spawns a task of its own runtime is
+    /// called for that one too.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::sync::mpsc;
+    /// let (sender, receiver) = mpsc::channel();
+    /// let note = |what: &'static str| {
+    ///     let sender = sender.clone();
+    ///     move |task: &mini::runtime::TaskMeta| sender.send((what, task.id(), task.spawned_at().line())).unwrap()
+    /// };
+    /// let runtime = mini::runtime::Builder::new_current_thread()
+    ///     .on_task_spawn(note("spawned"))
+    ///     .on_before_task_poll(note("is polled"))
+    ///     .on_after_task_poll(note("was polled"))
+    ///     .on_task_terminate(note("ended"))
+    ///     .build()?;
+    /// let id = runtime.block_on(async {
+    ///     let task = mini::spawn(async {});
+    ///     let id = task.id();
+    ///     task.await.unwrap();
+    ///     id
+    /// });
+    /// let told: Vec<_> = receiver.try_iter().map(|(what, task, _line)| (what, task == id)).collect();
+    /// assert_eq!(told, [("spawned", true), ("is polled", true), ("was polled", true), ("ended", true)]);
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn on_task_spawn(&mut self, hook: impl Fn(&TaskMeta) + Send + Sync + 'static) -> &mut Self {
+        self.settings.on_task.spawn = Some(Arc::new(hook));
+        self
+    }
+
+    /// Calls `hook` when a task has ended, after its last poll: with an output, a panic, or because it was cancelled.
+    ///
+    /// # Examples
+    ///
+    /// See [`on_task_spawn`](Self::on_task_spawn).
+    pub fn on_task_terminate(&mut self, hook: impl Fn(&TaskMeta) + Send + Sync + 'static) -> &mut Self {
+        self.settings.on_task.terminate = Some(Arc::new(hook));
+        self
+    }
+
+    /// Calls `hook` before each poll of a task, on the worker that polls it, and before a worker drops the future of a
+    /// task that was cancelled. Its time counts as the poll's.
+    ///
+    /// # Examples
+    ///
+    /// See [`on_task_spawn`](Self::on_task_spawn).
+    pub fn on_before_task_poll(&mut self, hook: impl Fn(&TaskMeta) + Send + Sync + 'static) -> &mut Self {
+        self.settings.on_task.before_poll = Some(Arc::new(hook));
+        self
+    }
+
+    /// Calls `hook` after each poll of a task; see [`on_before_task_poll`](Self::on_before_task_poll).
+    ///
+    /// # Examples
+    ///
+    /// See [`on_task_spawn`](Self::on_task_spawn).
+    pub fn on_after_task_poll(&mut self, hook: impl Fn(&TaskMeta) + Send + Sync + 'static) -> &mut Self {
+        self.settings.on_task.after_poll = Some(Arc::new(hook));
         self
     }
 
