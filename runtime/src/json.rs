@@ -108,6 +108,10 @@ impl Drop for Fields<'_> {
 }
 
 pub(crate) fn put(text: &mut String, value: impl Display) {
+    put_any(text, &value);
+}
+
+fn put_any(text: &mut String, value: &dyn Display) {
     let _ = write!(text, "{value}"); // a `String` takes all
 }
 

@@ -147,6 +147,7 @@ mod insight;
 mod json;
 #[cfg(feature = "io-util")]
 mod lines;
+mod order;
 #[cfg(feature = "process")]
 pub mod process;
 #[cfg(feature = "insight")]

@@ -53,7 +53,10 @@ pub fn forget_crowd(key: u64) {
 #[must_use]
 pub fn crowds() -> Vec<Holder> {
     let keys = TABLE.iter().map(|place| (place, place.key.load(Acquire))).filter(|(_, key)| *key != 0);
-    let mut crowds: Vec<Holder> = keys.filter_map(|(place, key)| place.get(key)).collect();
-    crowds.sort_by_key(|crowd| std::cmp::Reverse(crowd.number));
+    let mut crowds: Vec<Holder> = Vec::new();
+    for crowd in keys.filter_map(|(place, key)| place.get(key)) {
+        let at = crowds.partition_point(|larger| larger.number >= crowd.number);
+        crowds.insert(at, crowd);
+    }
     crowds
 }

@@ -10,6 +10,7 @@
 //!
 //! Rejected: to follow that future. It is polled as a part of some task, and its guard is never polled.
 
+use crate::order::sorted;
 use mini_context::{ITSELF, Reason, untaken};
 use mini_kernel::task::LastWait;
 
@@ -44,8 +45,8 @@ fn ids(circles: Vec<Vec<Edge>>) -> Vec<Circle> {
     circles.into_iter().map(|circle| circle.iter().map(|edge| edge.from).collect()).collect()
 }
 
-fn circles_of(mut edges: Vec<Edge>) -> Vec<Vec<Edge>> {
-    edges.sort_unstable_by_key(|edge| edge.from);
+fn circles_of(edges: Vec<Edge>) -> Vec<Vec<Edge>> {
+    let edges = sorted(edges, |edge| edge.from);
     let next = next(&edges);
     let mut walked = vec![NONE; edges.len()]; // in which walk
     let mut circles = Vec::new();
@@ -68,7 +69,7 @@ fn circles_of(mut edges: Vec<Edge>) -> Vec<Vec<Edge>> {
 /// Of each of the edges, which are in order, the one that begins where it ends.
 fn next(edges: &[Edge]) -> Vec<u32> {
     let mut ends: Vec<(u64, u32)> = edges.iter().map(|edge| edge.to).zip(0..).collect();
-    ends.sort_unstable();
+    ends.sort();
     let mut next = vec![NONE; edges.len()];
     let mut begins = edges.iter().zip(0..).peekable();
     for (to, at) in ends {

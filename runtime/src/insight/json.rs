@@ -29,8 +29,8 @@ pub(super) fn of_groups(dump: &Dump, most: usize) -> String {
     })
 }
 
-fn seconds(time: Duration) -> f64 {
-    time.as_secs_f64()
+fn seconds(time: Duration) -> String {
+    format!("{}.{:09}", time.as_secs(), time.subsec_nanos())
 }
 
 fn with(dump: &Dump, tasks: impl FnOnce(&mut Fields<'_>)) -> String {

@@ -11,6 +11,7 @@ use mini_context::{IoKind, Note, Reason, SyncKind, Wait};
 use mini_kernel::task::{Beside, LastWait, Standing};
 
 use super::DumpedTask;
+use crate::order::sorted;
 
 /// A deadline after this is none: nine years.
 const NEVER: u64 = 1 << 58;
@@ -66,8 +67,7 @@ pub(super) fn lines(tasks: &[DumpedTask]) -> Vec<Line<'_>> {
     if lines.len() > NUMBERED {
         join_numbered(&mut lines);
     }
-    lines.sort_by_key(|line| std::cmp::Reverse(line.tasks.len()));
-    lines
+    sorted(lines, |line| !(line.tasks.len() as u64)) // the largest first
 }
 
 /// Tasks may be named one by one, such as connections.
@@ -79,8 +79,8 @@ fn join_numbered(lines: &mut Vec<Line<'_>>) {
         }
     }
     for (key, places) in alike.into_iter().filter(|(_, places)| places.len() > NUMBERED) {
-        let mut tasks: Vec<_> = places.iter().flat_map(|&at| mem::take(&mut lines[at].tasks)).collect();
-        tasks.sort_by_key(|task| task.id());
+        let tasks: Vec<_> = places.iter().flat_map(|&at| mem::take(&mut lines[at].tasks)).collect();
+        let tasks = sorted(tasks, |task| task.id().get());
         lines[places[0]] = Line { tasks, name: key.name };
     }
     lines.retain(|line| !line.tasks.is_empty());
@@ -172,9 +172,12 @@ impl Line<'_> {
 
     /// The hosts that they run on, in a simulation that has some.
     pub(super) fn hosts(&self) -> Vec<&str> {
-        let mut hosts: Vec<_> = self.tasks.iter().filter_map(|task| task.host()).collect();
-        hosts.sort_unstable();
-        hosts.dedup();
+        let mut hosts = Vec::new();
+        for host in self.tasks.iter().filter_map(|task| task.host()) {
+            if let Err(at) = hosts.binary_search(&host) {
+                hosts.insert(at, host);
+            }
+        }
         hosts
     }
 

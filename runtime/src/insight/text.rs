@@ -43,7 +43,10 @@ impl Dump {
     fn header(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (workers, tasks) = (Counted(self.workers.len(), "worker"), Counted(self.seen.len(), "task"));
         match self.virtual_time {
-            Some(time) => write!(f, "mini: {:.6} s of virtual time, {tasks}", time.as_secs_f64())?,
+            Some(time) => {
+                let (seconds, micros) = (time.as_secs(), time.subsec_micros());
+                write!(f, "mini: {seconds}.{micros:06} s of virtual time, {tasks}")?;
+            }
             None => {
                 let up = Rounded(self.up);
                 write!(f, "mini: runtime {}, {}, up {up}: {workers}, {tasks}", self.runtime, self.flavour)?;
@@ -437,11 +440,14 @@ pub(super) struct Rounded(pub(super) Duration);
 
 impl fmt::Display for Rounded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0.as_secs_f64() {
-            seconds if seconds < 1.0 => write!(f, "{:.0} ms", seconds * 1e3),
-            seconds if seconds < 120.0 => write!(f, "{seconds:.1} s"),
-            seconds if seconds < 7200.0 => write!(f, "{:.0} min", seconds / 60.0),
-            seconds => write!(f, "{:.0} h", seconds / 3600.0),
+        // Without floats, whose printing is 15 kB of code.
+        let ms = self.0.as_secs().saturating_mul(1000).saturating_add(u64::from(self.0.subsec_micros() + 500) / 1000);
+        let to_nearest = |unit: u64| ms.saturating_add(unit / 2) / unit;
+        match ms {
+            ..1_000 => write!(f, "{ms} ms"),
+            1_000..120_000 => write!(f, "{}.{} s", to_nearest(100) / 10, to_nearest(100) % 10),
+            120_000..7_200_000 => write!(f, "{} min", to_nearest(60_000)),
+            _ => write!(f, "{} h", to_nearest(3_600_000)),
         }
     }
 }

@@ -10,7 +10,6 @@
 //! worker before the first one has noted the end of its poll. So slices are bounded by their neighbours on a track, and
 //! a poll belongs to the wake before it, or to one that seems to come a little later.
 
-use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use mini_kernel::scheduler::observe::Then;
@@ -20,6 +19,7 @@ use super::events::{Events, Group, Track};
 use super::ring::Words;
 use super::{Doing, Line};
 use crate::json::Fields;
+use crate::order::sorted;
 
 /// What was copied of a runtime.
 pub(super) struct Copied<'a> {
@@ -108,7 +108,7 @@ pub(super) fn draw(copied: Copied<'_>, label_others: impl FnOnce(&[Number]) -> H
     if !others.is_empty() {
         picture.labels.extend(label_others(&others));
     }
-    lives.sort_by_key(|life| Reverse(life.len()));
+    lives = sorted(lives, |life| !(life.len() as u64)); // the longest first
     for (life, nth) in lives.into_iter().zip(0..) {
         picture.draw_life(life, nth < MOST_TASKS);
     }

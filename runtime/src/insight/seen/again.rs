@@ -49,9 +49,9 @@ impl Seen {
 
     /// Whether one of those for whose locks others wait waits for a task itself.
     fn has_holder_that_waits(&mut self, mains: &[(u64, LastWait)]) -> bool {
-        let mut holders = mem::take(&mut self.holders);
-        holders.sort_unstable();
-        let is_holder = |id: u64| holders.binary_search(&id).is_ok();
+        let mut holders: Vec<(u64, u32)> = mem::take(&mut self.holders).into_iter().zip(std::iter::repeat(0)).collect();
+        holders.sort(); // as pairs, like what else is sorted for a dump (`order.rs`)
+        let is_holder = |id: u64| holders.binary_search(&(id, 0)).is_ok();
         let task_waits = |task: &SeenTask| {
             let id = task.sight.id.get(); // first: as a rule it is none
             is_holder(id) && task.waits().is_some_and(|wait| strong_target(id, wait).is_some())

@@ -3,7 +3,7 @@
 //! A walk keeps only the tasks that look wrong. Those that two walks see alike are reported: a task that nothing can
 //! wake never runs again, and neither do tasks that wait only for each other.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::panic::Location;
 use std::ptr;
 use std::time::Instant;
@@ -19,6 +19,7 @@ use crate::insight::circles::{Circle, circles};
 use crate::insight::seen::Seen;
 use crate::insight::text::Rounded;
 use crate::insight::{DumpedTask, WarningKind};
+use crate::order::sorted;
 
 /// A task that asks to run again so often in the time between two walks, and that [`WALKS`] walks see asking.
 const POLLS: u32 = 10_000;
@@ -36,13 +37,16 @@ const POLLS_END: u32 = 1 << 30;
 
 #[derive(Default)]
 pub(super) struct Walk {
-    /// By their ids.
-    lost: BTreeMap<u64, Lost>,
-    busy: BTreeMap<u64, Busy>,
-    circles: BTreeMap<Circle, SeenCircle>,
+    lost: ById<Lost>,
+    busy: ById<Busy>,
+    /// By the first task of each.
+    circles: ById<SeenCircle>,
     mains: Mains,
     still: Still,
 }
+
+/// Values by the ids of tasks, in their order.
+struct ById<T>(Vec<(u64, T)>);
 
 /// A task that waits, and that nobody can wake.
 struct Lost {
@@ -67,6 +71,7 @@ struct Busy {
 }
 
 struct SeenCircle {
+    ids: Circle,
     /// The first of them, if it is no main task.
     first: Option<Source>,
     /// How often each was polled.
@@ -76,6 +81,23 @@ struct SeenCircle {
     is_certain: bool,
     /// When the first walk was that has seen it.
     since: Instant,
+}
+
+impl<T> ById<T> {
+    fn new(values: Vec<(u64, T)>) -> Self {
+        Self(sorted(values, |(id, _)| *id))
+    }
+
+    fn get(&self, id: u64) -> Option<&T> {
+        let at = self.0.binary_search_by_key(&id, |(id, _)| *id).ok()?;
+        Some(&self.0[at].1)
+    }
+}
+
+impl<T> Default for ById<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
 }
 
 impl Walk {
@@ -92,7 +114,7 @@ impl Walk {
             let Sight { id, polls, wait, .. } = task.sight;
             (id.get(), Lost { source: seen.source_of(task), polls, wait })
         });
-        let lost = lost.collect();
+        let lost = ById::new(lost.collect());
         let asking = seen.tasks().iter().filter(|task| asks(&task.sight)).map(|task| {
             let Sight { id, polls, since_wait, .. } = task.sight;
             (Some(seen.source_of(task)), (id.get(), polls), since_wait.into())
@@ -101,33 +123,34 @@ impl Walk {
         let busy = asking.chain(mains_asking);
         let busy = busy.map(|(source, (id, polls), ran)| {
             let new = Busy { source, polls, ran, walks: 1, polled: 0, since: now, at: now };
-            (id, new.after(before.busy.get(&id)))
+            (id, new.after(before.busy.get(id)))
         });
-        let busy = busy.collect();
+        let busy = ById::new(busy.collect());
         // One that is known to wait for something else too may be woken by that.
         let alone = sights().filter(|sight| sight.standing == Standing::Waits && sight.besides != Besides::Noted);
         let waits = alone.filter_map(|sight| Some((sight.id.get(), sight.wait.get()?)));
         let circles = circles(waits.chain(mains.alone()));
         let circles =
-            if circles.is_empty() { BTreeMap::new() } else { SeenCircle::all(circles, &seen, &mains, before, now) };
+            if circles.is_empty() { ById::default() } else { SeenCircle::all(circles, &seen, &mains, before, now) };
         Self { lost, busy, circles, mains, still }
     }
 
     /// Tells what this walk and the one before have seen.
     pub(super) fn tell(&self, before: &Self, voice: &mut Voice<'_>) {
         self.tell_lost(before, voice);
-        let circles = self.circles.iter().filter(|(ids, circle)| circle.is_told(before.circles.get(*ids)));
-        circles.for_each(|(ids, circle)| circle.tell(ids[0], voice));
-        self.busy.iter().filter(|(_, busy)| busy.walks >= WALKS).for_each(|(&task, busy)| busy.tell(task, voice));
+        let circles = self.circles.0.iter().filter(|(first, circle)| circle.is_told(before.circles.get(*first)));
+        circles.for_each(|(first, circle)| circle.tell(*first, voice));
+        let busy = self.busy.0.iter().filter(|(_, busy)| busy.walks >= WALKS);
+        busy.for_each(|(task, busy)| busy.tell(*task, voice));
         self.mains.tell(&before.mains, &self.still, voice);
         self.still.tell(voice);
     }
 
     /// Of the tasks that were spawned at one line, the first is told.
     fn tell_lost(&self, before: &Self, voice: &mut Voice<'_>) {
-        let is_same = |(id, lost): &(&u64, &Lost)| before.lost.get(id).is_some_and(|before| before.polls == lost.polls);
+        let is_same = |(id, lost): &&(u64, Lost)| before.lost.get(*id).is_some_and(|before| before.polls == lost.polls);
         let mut lines: HashMap<*const Location<'_>, (&Lost, usize)> = HashMap::new();
-        for (_, lost) in self.lost.iter().filter(is_same) {
+        for (_, lost) in self.lost.0.iter().filter(is_same) {
             lines.entry(ptr::from_ref(lost.source.location)).or_insert((lost, 0)).1 += 1;
         }
         for (lost, count) in lines.into_values() {
@@ -177,19 +200,19 @@ impl Busy {
 }
 
 impl SeenCircle {
-    fn all(circles: Vec<Circle>, seen: &Seen, mains: &Mains, before: &Walk, now: Instant) -> BTreeMap<Circle, Self> {
+    fn all(circles: Vec<Circle>, seen: &Seen, mains: &Mains, before: &Walk, now: Instant) -> ById<Self> {
         let tasks = seen.in_order();
         let task = |id| tasks.find(id).map(|task| seen.dumped(task, false));
         let known = |circle: Circle| {
-            let new = Self::new(&circle, task, mains, now);
-            let same = before.circles.get(&circle).filter(|before| before.polls == new.polls);
-            let since = same.map_or(now, |before| before.since);
-            (circle, Self { since, ..new })
+            let new = Self::new(circle, task, mains, now);
+            let since =
+                before.circles.get(new.ids[0]).filter(|before| new.is_same(before)).map_or(now, |same| same.since);
+            (new.ids[0], Self { since, ..new })
         };
-        circles.into_iter().map(known).collect()
+        ById::new(circles.into_iter().map(known).collect())
     }
 
-    fn new(circle: &Circle, task: impl Fn(u64) -> Option<DumpedTask>, mains: &Mains, now: Instant) -> Self {
+    fn new(circle: Circle, task: impl Fn(u64) -> Option<DumpedTask>, mains: &Mains, now: Instant) -> Self {
         let joins_alone = |&id: &u64| match task(id) {
             Some(task) => !task.has_beside && task.waits().is_some_and(|wait| wait.joins().is_some()),
             None => mains.joins_alone(id),
@@ -206,14 +229,19 @@ impl SeenCircle {
         };
         let text = circle.iter().map(told).collect::<Vec<_>>().join("; ");
         let first = task(circle[0]).map(|task| task.source);
-        Self { first, polls, text, is_certain, since: now }
+        Self { ids: circle, first, polls, text, is_certain, since: now }
+    }
+
+    /// Whether it is the same circle, and none of its tasks was polled meanwhile.
+    fn is_same(&self, before: &Self) -> bool {
+        self.ids == before.ids && self.polls == before.polls
     }
 
     /// `true` if the circle has lasted since the walk `before`, or for long if it is not certain. A waker elsewhere may
     /// be left over, or wake one of the tasks; a lock that one of them took may be another task's now.
     fn is_told(&self, before: Option<&Self>) -> bool {
         let has_lasted = || self.is_certain || self.since.elapsed() >= STILL;
-        before.is_some_and(|before| before.polls == self.polls) && has_lasted()
+        before.is_some_and(|before| self.is_same(before)) && has_lasted()
     }
 
     fn tell(&self, first: u64, voice: &mut Voice<'_>) {

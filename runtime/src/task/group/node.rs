@@ -36,6 +36,7 @@ use mini_time::Instant;
 use super::super::{AbortHandle, CancelToken, Reason};
 use super::member::{Fate, Membership};
 use super::report::{FailedTask, Report, Straggler, Tally};
+use crate::order::sorted;
 
 pub(in crate::task) struct Node {
     pub(super) token: CancelToken,
@@ -488,8 +489,8 @@ impl Straggler {
     }
 
     /// In the order in which they were aborted.
-    fn sort(tasks: &mut [Self]) {
-        tasks.sort_unstable_by_key(|task| task.order);
+    fn sort(tasks: &mut Vec<Self>) {
+        *tasks = sorted(std::mem::take(tasks), |task| task.order);
     }
 
     /// Of a task that has not ended: whether a thread is at work on it.
