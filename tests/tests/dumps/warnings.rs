@@ -62,7 +62,7 @@ fn a_poll_that_blocks_is_named_while_it_does() {
         assert!(is_at(blocks.location(), line!() - 5), "{blocks}");
         let text = blocks.to_string();
         assert!(text.starts_with(&format!("long poll: task {id} \"blocks\" spawned at ")), "{text}");
-        if cfg!(target_os = "linux") {
+        if cfg!(all(target_os = "linux", not(mini_kqueue_shim))) {
             assert!(text.contains(", and waits in futex(2); until"), "{text}");
         }
     }
@@ -261,7 +261,7 @@ fn a_circle_through_a_shared_handle_is_a_deadlock() {
 
 /// In a process of its own: any other thread may be there to serve the program.
 #[test]
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(mini_kqueue_shim)))]
 fn a_block_on_that_nothing_can_wake_is_told() {
     alone_in_child("a_block_on_that_nothing_can_wake_is_told", || {
         // A recorder has a reference of its own.
@@ -312,7 +312,7 @@ fn what_keeps_a_program_up_that_a_thread_drives_is_not_lost() {
 
 /// In a process of its own, without other threads, of which any may wake the task.
 #[test]
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(mini_kqueue_shim)))]
 fn a_runtime_in_which_all_threads_wait_is_told_with_what_its_tasks_wait_for() {
     alone_in_child("a_runtime_in_which_all_threads_wait_is_told_with_what_its_tasks_wait_for", || {
         let (runtime, warnings) = warned(Builder::new_multi_thread().worker_threads(2).in_test_harness());
