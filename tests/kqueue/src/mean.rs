@@ -12,7 +12,7 @@
 //! - `EV_ENABLE` reports the state again (all).
 //! - An event keeps the flags of its filter, and `data` holds a number (all).
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::os::fd::RawFd;
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
@@ -21,7 +21,7 @@ use libc::c_int;
 use super::{EV_ADD, EV_RECEIPT, close, kevent, queue};
 
 /// The sockets that this process has shut down for writing.
-static ENDED: Mutex<Option<HashSet<RawFd>>> = Mutex::new(None);
+static ENDED: Mutex<Option<BTreeSet<RawFd>>> = Mutex::new(None);
 
 /// The value of `data`: no error's number, and no count of anything here.
 const JUNK: i64 = 0x5eed_5eed;
@@ -97,6 +97,6 @@ fn option(fd: RawFd, level: c_int, name: c_int) -> Option<c_int> {
     (got == 0).then_some(value)
 }
 
-fn ended() -> MutexGuard<'static, Option<HashSet<RawFd>>> {
+fn ended() -> MutexGuard<'static, Option<BTreeSet<RawFd>>> {
     ENDED.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -6,7 +6,7 @@
 //! The hard part is an event that was on its way when its filter was removed: each filter has a number of its own,
 //! which travels with the event, and an event without its filter is dropped.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::io;
 use std::mem::MaybeUninit;
@@ -32,7 +32,8 @@ struct Queue {
     /// For `EVFILT_READ` and `EVFILT_WRITE`.
     directions: [RawFd; 2],
     bell: RawFd,
-    filters: HashMap<(RawFd, i16), Filter>,
+    // No hash map: it would draw random numbers, on threads whose random numbers come from a seed.
+    filters: BTreeMap<(RawFd, i16), Filter>,
     user: Option<(usize, *mut c_void)>,
 }
 
@@ -49,7 +50,7 @@ struct Filter {
 
 #[derive(Default)]
 struct Queues {
-    open: HashMap<RawFd, Queue>,
+    open: BTreeMap<RawFd, Queue>,
     filters: u32,
 }
 
@@ -73,7 +74,7 @@ pub(super) fn open() -> Result<RawFd, c_int> {
     for (at, fd) in directions.into_iter().enumerate() {
         control(outer, libc::EPOLL_CTL_ADD, fd, libc::EPOLLIN, at as u64)?;
     }
-    queues().open.insert(outer, Queue { directions, bell, filters: HashMap::new(), user: None });
+    queues().open.insert(outer, Queue { directions, bell, filters: BTreeMap::new(), user: None });
     Ok(outer)
 }
 
