@@ -7,7 +7,7 @@
 //! takes none of these locks.
 //!
 //! The hard part is the cost. If recording is off, a core has no observer (`scheduler/observe.rs`). The comparison that
-//! a worker makes before each poll anyway (`Worker::long_run`) includes the check for one, so a poll pays nothing; a
+//! a worker makes before each poll anyway (`Worker::long_poll`) includes the check for one, so a poll pays nothing; a
 //! spawn and a wake pay one branch. If recording is on, a poll is one event with its duration, and its end is the begin
 //! of the next poll, unless the worker did something else between them. That takes 15 ns of the worker's CPU time, of
 //! which 8 to 14 are for the clock; a wake takes as much, and a spawn twice that. Wakes and spawns read the clock too,

@@ -7,7 +7,7 @@
 //! Read by the scheduler (`runtime/src/scheduler`), by the wheel (the wait for a crowd of timers), by the reactor (the
 //! events of one turn), and by the budget. Not here: accuracy, memory, and what a builder sets.
 //!
-//! Rejected: counting runs instead of time (a run takes 50 ns or 50 ms, so 64 of them delay a timer by 3 µs or 3 s).
+//! Rejected: counting polls instead of time (a poll takes 50 ns or 50 ms, so 64 of them delay a timer by 3 µs or 3 s).
 
 use std::time::Duration;
 
@@ -18,16 +18,16 @@ pub const TICK: Duration = Duration::from_millis(1);
 
 const AGAIN_TIME: Duration = Duration::from_micros(100);
 
-/// A task that has run for this many nanoseconds since it last waited, and asks to run once more, is of the class
+/// A task that has run for this many nanoseconds since it last waited, and asks for another poll, is of the class
 /// *again*.
 ///
-/// Longer than two wakes of a worker: a task that runs for less is done before another worker could have helped, and a
+/// Longer than two wakes of a worker: a task that needs less is done before another worker could have helped, and a
 /// handler of requests that yields now and then stays among the woken ones. If many woken tasks wait, the limit is
 /// [`LOOK_TIME`] divided by their number: otherwise a thousand tasks that compute would delay others by a tenth of a
 /// second before they are of that class.
 #[cfg(not(any(loom, shuttle)))]
 pub const AGAIN_AFTER: u32 = nanos(AGAIN_TIME) as u32;
-/// In models, where each run takes a nanosecond.
+/// In models, where each poll takes a nanosecond.
 #[cfg(any(loom, shuttle))]
 pub const AGAIN_AFTER: u32 = 2;
 
@@ -35,7 +35,7 @@ pub const AGAIN_AFTER: u32 = 2;
 /// processor must come out of its sleep on a virtual machine.
 pub const WAKE_COST: u64 = nanos(Duration::from_micros(40));
 
-/// Nanoseconds that it costs to move a task to another worker: a few cache lines. Shorter runs are not worth a worker
+/// Nanoseconds that it costs to move a task to another worker: a few cache lines. Shorter polls are not worth a worker
 /// of their own.
 pub const MOVE_COST: u64 = nanos(Duration::from_nanos(500));
 
@@ -58,14 +58,14 @@ pub const OVERHEAD: u32 = 20;
 
 // Sizes.
 
-/// A worker looks after this many runs too: a look costs a system call, about as much as eight short runs.
-pub const LOOK_RUNS: u32 = 64;
+/// A worker looks after this many polls too: a look costs a system call, about as much as eight short polls.
+pub const LOOK_POLLS: u32 = 64;
 
-/// The units that a task may spend in a run before it has to let others run.
+/// The units that a task may spend in a poll before it has to yield.
 pub const BUDGET: u8 = 128;
 
 /// The units that a system call costs: it takes 0.3 to 3 µs, ten times as long as the other operations that are
-/// counted. So a task whose sockets are always ready makes 16 calls in a run, which is 5 to 50 µs; coming back costs a
+/// counted. So a task whose sockets are always ready makes 16 calls in a poll, which is 5 to 50 µs; coming back costs a
 /// hundredth of that.
 pub const CALL: u8 = 8;
 
@@ -83,7 +83,7 @@ pub const IN_A_ROW: u8 = 16;
 
 // Looks and classes.
 
-/// A worker looks at its driver and the injector after this many nanoseconds plus the run in progress.
+/// A worker looks at its driver and the injector after this many nanoseconds plus the poll in progress.
 ///
 /// It bounds the delay of an event while tasks run that never wait, by half of the delay that one task may impose:
 /// there is a look in each such time. With looks every 100 µs the 99th percentile of an echo with 64 connections
@@ -91,15 +91,15 @@ pub const IN_A_ROW: u8 = 16;
 pub const LOOK_TIME: u64 = nanos(TICK) / 2;
 
 /// If tasks of the class *again* wait, and no woken task, a worker looks after this many nanoseconds, or rather after
-/// the run that ends nearest to then, judging by the mean of such runs. A newcomer then waits for *again* tasks only,
+/// the poll that ends nearest to then, judging by the mean of such polls. A newcomer then waits for *again* tasks only,
 /// and no longer than for a task that is not of that class yet.
 ///
 /// A look that finds something costs 5 to 6 µs: the call, a smaller batch for the task that it wakes, colder caches. So
 /// this is the shortest interval of which a look takes one part in [`OVERHEAD`]. With 40 µs a QUIC stream lost 8 %.
 pub const AGAIN_LOOK: u64 = nanos(AGAIN_TIME);
 
-/// The lower limit of [`AGAIN_AFTER`] if many tasks wait: a tenth. A measured short run is also charged with the
-/// unmeasured runs around it. So tasks that do the same get into the same class after a few such samples, not after
+/// The lower limit of [`AGAIN_AFTER`] if many tasks wait: a tenth. A measured short poll is also charged with the
+/// unmeasured polls around it. So tasks that do the same get into the same class after a few such samples, not after
 /// one.
 pub const AGAIN_AT_LEAST: u32 = AGAIN_AFTER / 10;
 
@@ -107,36 +107,38 @@ pub const AGAIN_AT_LEAST: u32 = AGAIN_AFTER / 10;
 /// not interrupted.
 pub const HEAD_START: i64 = nanos(TICK) as i64;
 
-/// The most nanoseconds that are owed to *again*. It catches up for one head start at a time. After one long woken run,
-/// other woken tasks do not wait for a third of it.
+/// The most nanoseconds that are owed to *again*. It catches up for one head start at a time. After one long woken
+/// poll, other woken tasks do not wait for a third of it.
 pub const MOST_OWED: i64 = (WOKEN_SHARE + 1) * HEAD_START;
 
-/// The most nanoseconds that a run counts as when classes share the time: if the system stops a run for a while, that
+/// The most nanoseconds that a poll counts as when classes share the time: if the system stops a poll for a while, that
 /// is no reason to stop its class.
-pub const LONGEST_RUN: u64 = nanos(PATIENCE);
+pub const LONGEST_POLL: u64 = nanos(PATIENCE);
 
-/// The number of tasks that a worker takes from its inbox between two runs: other threads may post faster than it runs.
-pub const MAIL_LIMIT: usize = LOOK_RUNS as usize;
+/// The number of tasks that a worker takes from its inbox between two polls: other threads may post faster than it
+/// polls.
+pub const MAIL_LIMIT: usize = LOOK_POLLS as usize;
 
-/// The largest part of [`LOOK_RUNS`] that goes to an injector: tasks in the worker's own queues get a quarter, however
+/// The largest part of [`LOOK_POLLS`] that goes to an injector: tasks in the worker's own queues get a quarter, however
 /// many come from outside, as *again* does while woken tasks run.
-pub const INJECTED_SHARE: u32 = LOOK_RUNS / (WOKEN_SHARE as u32 + 1) * WOKEN_SHARE as u32;
+pub const INJECTED_SHARE: u32 = LOOK_POLLS / (WOKEN_SHARE as u32 + 1) * WOKEN_SHARE as u32;
 
-/// The most runs that one reading of the clock serves. With twice as many, a run would save less than a nanosecond, and
-/// more runs would go unmeasured when some become long.
+/// The most polls that one reading of the clock serves. With twice as many, a poll would save less than a nanosecond,
+/// and more polls would go unmeasured when some become long.
 pub const READ_INTERVAL: u32 = (READ_COST / 2).next_power_of_two();
 
-/// After a long run that was not known to be long and not measured, every run is measured until this many were short.
-pub const SURPRISE: u32 = LOOK_RUNS;
+/// After a long poll that was not known to be long and not measured, every poll is measured until this many were short.
+pub const SURPRISE: u32 = LOOK_POLLS;
 
-/// The CPU time that a run may take within a tick before its worker counts as stalled: from here on it delays its look.
+/// The CPU time that a poll may take within a tick before its worker counts as stalled: from here on it delays its
+/// look.
 pub const STALL: Duration = Duration::from_nanos(LOOK_TIME);
 
 // Queues.
 
 /// The most tasks that a thief takes, which is work until its second look. The thief copies them all before it knows
 /// whether it gets them, and the owner keeps running during the copy.
-pub const STEAL_BATCH: u32 = 2 * LOOK_RUNS;
+pub const STEAL_BATCH: u32 = 2 * LOOK_POLLS;
 
 /// The capacity of a local queue: 8 KiB of memory.
 #[cfg(not(any(loom, shuttle)))]
@@ -162,7 +164,7 @@ pub const MOST_WAITS: u32 = OVERHEAD * OVERHEAD;
 // Timers.
 
 /// Timers that are fired or filed again under one lock.
-pub const TIMER_BATCH: usize = LOOK_RUNS as usize;
+pub const TIMER_BATCH: usize = LOOK_POLLS as usize;
 
 /// A turn of the timers ends after this many nanoseconds, even if more timers are due or have to be filed again: other
 /// timers and tasks do not wait for a million of them. The next turn continues.

@@ -1,6 +1,7 @@
 //! Tasks: one allocation holds header, future (later output) and name.
 //!
-//! Called by the spawning functions, by every waker, and by the worker that runs a queue entry (`Queued::run`).
+//! Called by the spawning functions, by every waker, and by the worker that polls a queue entry
+//! (`Queued::poll_or_drop`).
 //!
 //! Three handles point to a task. A `Task` counts a reference. A `Queued` is a place in a queue: it exists while
 //! the state says so and needs no count, because the registry keeps a task until it is done (see `state.rs`). A
@@ -57,7 +58,7 @@ pub use hidden::{Hidden, Key, Value, hide, list};
 pub use id::Id;
 pub use join::{AbortHandle, Cancel, JoinHandle};
 pub use origin::Origin;
-pub use queued::{Class, Queued, Ran, Running, yield_to_others};
+pub use queued::{Class, Polled, Queued, Running, yield_to_others};
 pub use shared_join::SharedJoinHandle;
 pub use sight::{Besides, Place, Sight, Standing};
 pub use wait::{Beside, LastWait, SeenWait, WaitSlot, beside};

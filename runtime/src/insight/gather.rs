@@ -97,7 +97,7 @@ pub(crate) fn dump(shared: &Shared) -> Dump {
 /// that what runs on can be told from what passes.
 fn let_run_on(shared: &Shared, begin: Instant) {
     let own = context::held_of(shared).map(Core::index);
-    if shared.idle.up().any(|worker| Some(worker) != own && !shared.cores[worker].run.is_away()) {
+    if shared.idle.up().any(|worker| Some(worker) != own && !shared.cores[worker].poll.is_away()) {
         thread::sleep(MOMENT.saturating_sub(begin.elapsed())); // real time, in which workers go on
     }
 }
@@ -187,7 +187,7 @@ impl Look<'_> {
             false => self.shared.idle.parked().any(|parked| parked == index),
         };
         let task = core.counts.task.load(Relaxed);
-        let doing = if core.run.is_blocked.load(Relaxed) {
+        let doing = if core.poll.is_blocked.load(Relaxed) {
             Doing::Blocks(task)
         } else if !core.ownership.is_held() {
             Doing::Rests
@@ -202,12 +202,12 @@ impl Look<'_> {
 
     fn run(&self, core: &Core, task: u64) -> Run {
         let progress = core.counts.progress();
-        let is_stalled = core.run.is_stalled.load(Relaxed);
+        let is_stalled = core.poll.is_stalled.load(Relaxed);
         let is_same = |earlier: &[u64]| earlier.get(core.index()) == Some(&progress);
         let since_before = self.before.filter(|before| is_same(&before.progress)).map(|before| before.at.elapsed());
         let since_begin = is_same(self.progress).then(|| self.begin.elapsed());
         let stalled = is_stalled.then(|| {
-            let at = Duration::from_nanos(core.run.stalled_at.load(Relaxed));
+            let at = Duration::from_nanos(core.poll.stalled_at.load(Relaxed));
             self.shared.begun_at.elapsed().saturating_sub(at)
         });
         let lasts = [stalled, since_before, since_begin].into_iter().flatten().max();

@@ -7,7 +7,7 @@
 //! The counter is used on Linux for x86-64, if the kernel's own clock source is `tsc`: the kernel then has found it to
 //! be the same on all processors, of constant rate, and running in idle states.
 //!
-//! Rejected: the readings of `scheduler/meter.rs` (short runs are not measured one by one, and a worker that records
+//! Rejected: the readings of `scheduler/meter.rs` (short polls are not measured one by one, and a worker that records
 //! would be scheduled differently). A serialising read (20 ns): instructions of a poll may move by some tens of cycles
 //! across its end, which no picture shows.
 

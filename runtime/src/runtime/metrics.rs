@@ -251,7 +251,7 @@ impl Metrics {
     }
 
     counted! {
-        worker_poll_count, total_poll_count: u64 = |core| core.counts.runs.get(), 0,
+        worker_poll_count, total_poll_count: u64 = |core| core.counts.polls.get(), 0,
             "The number of polls of tasks and `block_on` futures";
         worker_park_count, total_park_count: u64 = |core| core.counts.parks.get(), 0,
             "The number of times a worker had nothing to do and parked";

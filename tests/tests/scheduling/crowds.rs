@@ -180,7 +180,7 @@ fn tasks_that_spawn_tasks() {
 type Threads = Vec<HashSet<ThreadId>>;
 
 /// Makes so many tasks on one of two workers, and runs them until they have run where they should. In between a task
-/// computes for a microsecond, which is no long run.
+/// computes for a microsecond, which is no long poll.
 fn run_until(count: usize, is_done: impl Fn(&Threads) -> bool + Send + Sync + 'static) {
     within(LIMIT, move || {
         let runtime = multi_thread(2).build().unwrap();

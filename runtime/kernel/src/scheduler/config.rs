@@ -41,7 +41,7 @@ pub struct Config {
     pub hooks: Hooks,
     /// Are told what the runtime does.
     pub observers: Vec<Arc<dyn Observe>>,
-    /// What chooses the tasks that run, and its clock.
+    /// What chooses the task that is polled next, and its clock.
     pub pick: Option<(Clock, Arc<dyn Pick>)>,
 }
 

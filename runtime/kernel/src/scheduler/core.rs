@@ -71,20 +71,20 @@ pub struct Core {
     /// How many have ever been spawned here. Written under that lock.
     shared_begun: AtomicU64,
     pub counts: Counts,
-    /// If something else than the worker's rule chooses what runs next.
+    /// If something else than the worker's rule chooses the next task.
     pub pick: Option<Arc<dyn Pick>>,
     /// Is told what the owner does, if the user asks for that.
     pub observers: Vec<Box<dyn ObserveCore>>,
     /// Entries in the owner's queue, as of its last look at the driver.
     queued: AtomicUsize,
-    /// Shared tasks of each class here, as of the same look, when the owner ran none.
+    /// Shared tasks of each class here, as of the same look, when the owner polled none.
     noted: [AtomicUsize; 2],
     /// The owner, as a `ThreadNumber`.
     owner: AtomicI32,
-    pub run: RunState,
+    pub poll: PollState,
     /// The future of the `block_on` whose thread holds this core.
     pub(crate) main: Mutex<Option<JoinHandle<()>>>,
-    /// The owner has done something else than to run tasks since it was last asked. Owner only.
+    /// The owner has done something other than poll tasks since it was last asked. Owner only.
     pub(crate) left_out: AtomicBool,
     /// The owner's.
     pub(crate) spins_for_job: Spins,
@@ -96,30 +96,30 @@ pub struct Core {
     pub embedder: Embedder,
 }
 
-/// What the owner's current run means to other threads.
+/// What the owner's current poll means to other threads.
 #[derive(Debug, Default)]
-pub struct RunState {
-    /// The run has lasted since the monitor's last look. Written by the monitor.
+pub struct PollState {
+    /// The poll has lasted since the monitor's last look. Written by the monitor.
     pub is_stalled: AtomicBool,
-    /// The run is expected to last longer than the time between two looks. Written by the owner.
-    pub(crate) is_in_long_run: AtomicBool,
-    /// The run is expected to last longer than it takes to wake another worker, and the owner has woken none in it.
+    /// The poll is expected to last longer than the time between two looks. Written by the owner.
+    pub(crate) is_in_long_poll: AtomicBool,
+    /// The poll is expected to last longer than it takes to wake another worker, and the owner has woken none in it.
     /// Written by the owner.
     pub(crate) wakes_early: AtomicBool,
     /// The owner is in `block_in_place`.
     pub is_blocked: AtomicBool,
-    /// Since when the run is seen to be stalled, in nanoseconds since the runtime began. Written by the monitor.
+    /// Since when the poll is seen to be stalled, in nanoseconds since the runtime began. Written by the monitor.
     pub stalled_at: AtomicU64,
 }
 
-impl RunState {
-    /// Whether the owner runs no task, or one for an unknown time.
+impl PollState {
+    /// Whether the owner polls no task, or one for an unknown time.
     pub fn is_away(&self) -> bool {
         self.is_stalled.load(Relaxed) || self.is_blocked.load(Relaxed)
     }
 
     fn is_stuck(&self) -> bool {
-        self.is_away() || self.is_in_long_run.load(Relaxed)
+        self.is_away() || self.is_in_long_poll.load(Relaxed)
     }
 }
 
@@ -209,7 +209,7 @@ impl Core {
             queued: AtomicUsize::default(),
             noted: Default::default(),
             owner: AtomicI32::default(),
-            run: RunState::default(),
+            poll: PollState::default(),
             main: Mutex::default(),
             left_out: AtomicBool::new(false),
             spins_for_job: Spins::default(),
@@ -366,7 +366,7 @@ impl Core {
         })
     }
 
-    /// Whether the owner has done something else than to run tasks since the last call. Owner only.
+    /// Whether the owner has done something other than poll tasks since the last call. Owner only.
     pub(crate) fn take_left_out(&self) -> bool {
         let was_left_out = self.left_out.load(Relaxed);
         self.left_out.store(false, Relaxed);
@@ -405,14 +405,14 @@ impl Core {
 
     // What others are told.
 
-    /// Entries that wait to be run here.
+    /// Entries that wait to be polled here.
     pub fn queue_depth(&self) -> usize {
         let owned = if self.is_held() { self.local(|local| local.queued()) } else { self.queued.load(Relaxed) };
         owned + self.shared_len() + self.inbox.len()
     }
 
     /// Lets others know how many entries are in the owner's queue, and how many shared tasks it has. Owner only,
-    /// between two runs.
+    /// between two polls.
     pub(crate) fn note_queue(&self) {
         self.queued.store(self.local(|local| local.queued()), Relaxed);
         for class in Class::ALL {
@@ -427,7 +427,7 @@ impl Core {
 
     /// Whether the owner does not serve its queues, timers and events for a while, so that other threads must.
     pub(crate) fn is_stuck(&self) -> bool {
-        self.run.is_stuck()
+        self.poll.is_stuck()
     }
 
     /// Tasks that belong here and are alive, owned or shared.

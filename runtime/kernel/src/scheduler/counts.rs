@@ -40,10 +40,10 @@ impl Count {
 /// The counts of one core.
 #[derive(Debug)]
 pub struct Counts {
-    /// The task that is polled, or was polled last: no count, but in the cache line that each run writes anyway.
+    /// The task that is polled, or was polled last: no count, but in the cache line that each poll writes anyway.
     pub task: AtomicU64,
     /// Tasks and `block_on` futures polled.
-    pub runs: Count,
+    pub polls: Count,
     /// Waits for something to do.
     pub parks: Count,
     /// How often a thread has begun to work here.
@@ -64,7 +64,7 @@ impl Counts {
     pub(crate) fn new(clock: Clock) -> Self {
         Self {
             task: AtomicU64::new(0),
-            runs: Count::default(),
+            polls: Count::default(),
             parks: Count::default(),
             sittings: Count::default(),
             steals: Count::default(),
@@ -77,7 +77,7 @@ impl Counts {
 
     /// A number that stays the same during one poll, and changes with everything else that the owner does.
     pub fn progress(&self) -> u64 {
-        [&self.runs, &self.parks, &self.sittings].iter().fold(0, |sum, count| sum.wrapping_add(count.get()))
+        [&self.polls, &self.parks, &self.sittings].iter().fold(0, |sum, count| sum.wrapping_add(count.get()))
     }
 
     /// Owned tasks that are alive, including new ones that still wait in the inbox.
@@ -164,7 +164,7 @@ mod tests {
     fn progress_stands_still_only_while_nothing_happens() {
         let counts = Counts::new(Clock::real());
         let mut before = counts.progress();
-        for count in [&counts.runs, &counts.parks, &counts.sittings] {
+        for count in [&counts.polls, &counts.parks, &counts.sittings] {
             count.add(1);
             assert_ne!(counts.progress(), before);
             before = counts.progress();

@@ -1,7 +1,7 @@
 //! A queue that any thread may push to and pop from: a core's inbox, and the runtime's injector.
 //!
 //! Tasks that do not fit into a full local queue go to the injector, and a worker that has nothing left takes a share
-//! under one lock. Asking whether the queue is empty is one plain load, as workers ask before every run; only a thread
+//! under one lock. Asking whether the queue is empty is one plain load, as workers ask before every poll; only a thread
 //! that adds or takes an entry locks. Neither orders anything outside of the queue. Ordering comes from the fence of
 //! `idle.rs` or `unparker.rs`: it follows a push, and the worker's last look before its wait follows it.
 //!

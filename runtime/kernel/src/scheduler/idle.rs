@@ -24,7 +24,7 @@
 //! workers.
 //!
 //! One worker at a time searches other queues: a crowd of thieves slows down the worker that has the work. A worker
-//! that was woken and has found more tasks than the one it runs next wakes the next worker.
+//! that was woken and has found more tasks than the one it polls next wakes the next worker.
 //!
 //! Rejected: waking a sibling per push, as most schedulers do (one wake costs as much as 500 spawns). A list of
 //! sleepers under a mutex (every park takes it). Only a count of parked workers (a thread that looks for one must then

@@ -57,7 +57,7 @@ impl Blocked {
     fn begin(shared: &Arc<Shared>) -> Option<Self> {
         let blocked = Self(context::set_aside()?);
         let core = blocked.core();
-        core.run.is_blocked.store(true, Relaxed);
+        core.poll.is_blocked.store(true, Relaxed);
         core.idle_queue().disperse();
         if core.is_guest() {
             return Some(blocked);
@@ -88,7 +88,7 @@ impl Drop for Blocked {
         if !core.is_guest() {
             core.shared().idle.unpark(core.index());
         }
-        core.run.is_blocked.store(false, Relaxed);
+        core.poll.is_blocked.store(false, Relaxed);
         if !core.is_guest() {
             core.shared().monitor.rouse();
         }

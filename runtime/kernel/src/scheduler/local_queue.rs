@@ -123,8 +123,8 @@ impl LocalQueue {
     }
 }
 
-/// The slot for a task that was woken by another while nothing else waited: it runs next, and costs less than a place
-/// in the ring.
+/// The slot for a task that was woken by another while nothing else waited: it is polled next, and costs less than a
+/// place in the ring.
 #[derive(Debug)]
 pub(crate) struct Next(AtomicPtr<()>);
 

@@ -1,15 +1,15 @@
-//! The time that a worker goes by: nanoseconds since its clock was made, read after runs.
+//! The time that a worker goes by: nanoseconds since its clock was made, read after polls.
 //!
 //! This is the one seam through which the scheduler reads time: all its decisions compare what [`Meter::lap`] returned.
 //! A simulation replaces time by a counter of steps. So do models, and runtimes whose clock has been paused: what a
-//! test does with time must not depend on how long its runs take.
+//! test does with time must not depend on how long its polls take.
 //!
-//! A reading takes 20 to 30 ns, longer than a short run. So after [`READ_INTERVAL`] short laps in a row, as many
+//! A reading takes 20 to 30 ns, longer than a short poll. So after [`READ_INTERVAL`] short laps in a row, as many
 //! readings are left out as it takes for the rest to cost a twentieth of the time. The time between two readings is
 //! charged to the lap that ends with the second, which on average is right, as with the samples by which kernels
-//! account for CPU time. A run that is known to be long is always measured. Only fifteen runs that were not known to be
-//! long may go unnoticed, once: the next lap reads the time, and so do all later ones until as many in a row are short
-//! again, and [`SURPRISE`] more.
+//! account for CPU time. A poll that is known to be long is always measured. Only fifteen polls that were not known to
+//! be long may go unnoticed, once: the next lap reads the time, and so do all later ones until as many in a row are
+//! short again, and [`SURPRISE`] more.
 //!
 //! Rejected:
 //! - The processor's cycle counter, which takes 12 ns (an instruction for each architecture; a rate that must be
@@ -54,7 +54,7 @@ impl<'a> Meter<'a> {
         self.now
     }
 
-    /// A run is over: returns the nanoseconds since the last reading, or `None` if the time was not read, as the runs
+    /// A poll is over: returns the nanoseconds since the last reading, or `None` if the time was not read, as the polls
     /// before were short.
     #[inline]
     pub(crate) fn lap(&mut self) -> Option<u64> {
@@ -93,7 +93,7 @@ impl<'a> Meter<'a> {
         took
     }
 
-    /// A call of its own: most runs are short, and go without.
+    /// A call of its own: most polls are short, and go without.
     #[inline(never)]
     fn measure(&mut self) -> u64 {
         if self.counts_steps {
@@ -185,11 +185,11 @@ mod tests {
             }
         }
         assert_eq!(sum, laps.0.now() - begin);
-        assert_eq!(unread, (READ_INTERVAL - 1) * 99, "short runs in a row come first");
+        assert_eq!(unread, (READ_INTERVAL - 1) * 99, "short polls in a row come first");
     }
 
     #[test]
-    fn each_lap_reads_the_time_where_runs_are_long() {
+    fn each_lap_reads_the_time_where_polls_are_long() {
         let left_out = AtomicBool::new(false);
         let mut laps = Laps::new(&left_out);
         assert!((0..1000).all(|_| laps.lap((OVERHEAD * READ_COST).into()).is_some()));
@@ -200,10 +200,10 @@ mod tests {
         let left_out = AtomicBool::new(false);
         let was_told = || left_out.swap(false, Relaxed);
         let mut meter = Meter::new(Clock::real(), &left_out);
-        assert!(was_told(), "nothing ran before");
+        assert!(was_told(), "nothing was polled before");
         for _ in 0..100 {
             meter.lap();
-            assert!(!was_told(), "a run follows a run");
+            assert!(!was_told(), "a poll follows a poll");
         }
         meter.leave_out();
         assert!(was_told());
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_run_among_short_ones_is_followed_by_readings() {
+    fn a_long_poll_among_short_ones_is_followed_by_readings() {
         let left_out = AtomicBool::new(false);
         let mut laps = Laps::new(&left_out);
         assert_eq!(laps.readings(READ_INTERVAL + 1), READ_INTERVAL);

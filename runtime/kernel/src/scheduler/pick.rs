@@ -1,4 +1,4 @@
-//! `Pick`: who chooses the task that runs next, in place of the worker's rule (`worker/next.rs`).
+//! `Pick`: who chooses the task that is polled next, in place of the worker's rule (`worker/next.rs`).
 //!
 //! A simulation does. Its runtime is a `current_thread` one with a paused clock, so all tasks are owned. Set by
 //! [`Config`](super::config::Config), once for each core; without one each question costs a branch.

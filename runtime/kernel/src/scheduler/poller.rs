@@ -25,7 +25,7 @@
 //!
 //! If the events are for the main task or an owned task of another worker, the poller may leave the role to that
 //! worker, which has been unparked and is on its way up: it comes to A1 when the role is free already, or sees at A3
-//! that it is. A poller whose runs are long wakes another worker as soon as it begins one.
+//! that it is. A poller whose polls of tasks are long wakes another worker as soon as it begins one.
 //!
 //! An unpark of the poller is an event of the reactor, and another thread that looks there may receive it. That thread
 //! unparks again if the role is taken: the first unpark saw the poller's announcement, so the role is taken until the

@@ -339,7 +339,7 @@ impl Shared {
     /// Once the runtime ends, and each core that is not closed is in `block_in_place`: fails all waits if a thread is
     /// in `block_on`, as that may be what one of these waits for. Called by all who bring that about.
     pub(crate) fn fail_waits_in_place(&self) {
-        let cores = || self.cores.iter().map(|core| [core.closed(), &core.run.is_blocked]);
+        let cores = || self.cores.iter().map(|core| [core.closed(), &core.poll.is_blocked]);
         if self.end.is_over_but_for_waits(cores()) && self.guests().any(|guest| guest.ownership.is_held()) {
             self.shut_drivers();
         }

@@ -22,7 +22,7 @@
 //! A task that waits and has no waker is never polled again: no reference to it is left except those of the runtime and
 //! the join handle. That stays so, hence tasks may be examined one after the other, as a dump does (`task/sight.rs`);
 //! with the numbers above unchanged, all remaining tasks are lost at the same time. A part of the count of references
-//! belongs to the thread that runs the task, so no worker may run anything meanwhile. A task with an abort handle is
+//! belongs to the thread that polls the task, so no worker may poll anything meanwhile. A task with an abort handle is
 //! not found, as the count does not distinguish the handle from a waker; nor are local tasks of other threads, where
 //! the system lacks a fence for looking at them (`task/owned.rs`).
 //!
@@ -160,7 +160,7 @@ impl Shared {
         (all.get() && !lost.is_empty() && lost.len() == self.alive() && self.at_rest() == Some(before)).then_some(lost)
     }
 
-    /// How much has begun and happened so far, if no thread runs tasks just now and no job is out.
+    /// How much has begun and happened so far, if no thread polls tasks just now and no job is out.
     fn at_rest(&self) -> Option<[u64; 2]> {
         let rests = |guest: &Core| guest.unparker.is_parked() || guest.owned_left() == 0;
         let is_at_rest = self.blocking.in_flight() == 0 && self.idle.are_all_through(None) && self.guests().all(rests);

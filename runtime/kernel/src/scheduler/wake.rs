@@ -7,23 +7,23 @@
 //! known, decide at once. So a parked worker is woken
 //!
 //! 1. by a worker in whose queue tasks have waited for that long, always behind another task
-//!    ([`Queueing::has_lasted`]), or whose look or wait has brought tasks that will wait for that long, by its mean run
-//!    lately ([`will_last`]),
-//! 2. by a worker that begins a run known to take longer, while tasks wait, or that queues tasks in such a run or in a
-//!    stall ([`Shared::wake_early`]),
-//! 3. by the monitor, for a worker in a run that was not known to be long (`monitor.rs`),
-//! 4. by a thread that queues work for any worker while all workers are parked, or all that are up are in such runs
+//!    ([`Queueing::has_lasted`]), or whose look or wait has brought tasks that will wait for that long, by its mean
+//!    poll lately ([`will_last`]),
+//! 2. by a worker that begins a poll known to take longer, while tasks wait, or that queues tasks in such a poll or in
+//!    a stall ([`Shared::wake_early`]),
+//! 3. by the monitor, for a worker in a poll that was not known to be long (`monitor.rs`),
+//! 4. by a thread that queues work for any worker while all workers are parked, or all that are up are in such polls
 //!    ([`Shared::inject`]).
 //!
-//! A worker that was woken for work and has found more than it can run at once wakes the next
+//! A worker that was woken for work and has found more than it can poll at once wakes the next
 //! ([`Worker`](super::worker::Worker)), so that many workers do not start one after the other. While a worker searches
 //! none is woken: the searcher will find the work.
 //!
-//! Tasks whose runs take less than it costs to move them ([`MOVE_COST`]) are worth no second worker, however long they
+//! Tasks whose polls take less than it costs to move them ([`MOVE_COST`]) are worth no second worker, however long they
 //! run: three tasks that yield after 60 ns ran half as often on two workers as on one.
 //!
-//! Rejected: an estimate of how long queued tasks will wait, by the mean of the runs before them, whenever one is
-//! queued. A burst of short tasks is spawned in one long run, and its mean says nothing about them. Tasks that events
+//! Rejected: an estimate of how long queued tasks will wait, by the mean of the polls before them, whenever one is
+//! queued. A burst of short tasks is spawned in one long poll, and its mean says nothing about them. Tasks that events
 //! wake, in contrast, resemble those that earlier events woke.
 
 use mini_context::rules::{MOVE_COST, WAKE_COST};
@@ -35,28 +35,28 @@ use crate::scheduler::shared::Shared;
 use crate::scheduler::worker;
 use crate::task::{Class, Queued};
 
-/// Since when tasks wait in the queue of a worker that runs others before them.
+/// Since when tasks wait in the queue of a worker that polls others before them.
 #[derive(Debug, Default)]
 pub(super) struct Queueing {
-    /// The time and the number of the run at which waiting tasks were first seen.
+    /// The time and the number of the poll at which waiting tasks were first seen.
     since: Option<(u64, u64)>,
 }
 
 impl Queueing {
-    /// At a moment in which `waiting` tasks are queued, one of which runs next: says whether the others have waited for
-    /// long enough to wake a worker for them. If so, their time starts anew.
-    pub(super) fn has_lasted(&mut self, waiting: usize, now: u64, runs: u64) -> bool {
+    /// At a moment in which `waiting` tasks are queued, one of which is polled next: says whether the others have
+    /// waited for long enough to wake a worker for them. If so, their time starts anew.
+    pub(super) fn has_lasted(&mut self, waiting: usize, now: u64, polls: u64) -> bool {
         if waiting <= 1 {
             self.since = None;
             return false;
         }
-        let (begin, first) = *self.since.get_or_insert((now, runs));
+        let (begin, first) = *self.since.get_or_insert((now, polls));
         let time = now.saturating_sub(begin);
         if time < WAKE_COST {
             return false;
         }
-        self.since = Some((now, runs));
-        time >= MOVE_COST.saturating_mul(runs.wrapping_sub(first))
+        self.since = Some((now, polls));
+        time >= MOVE_COST.saturating_mul(polls.wrapping_sub(first))
     }
 
     /// The queue was empty.
@@ -65,9 +65,9 @@ impl Queueing {
     }
 }
 
-/// Whether the last of `waiting` tasks will wait for long enough to wake a worker for it, if a run takes `mean_run`.
-pub(super) fn will_last(waiting: usize, mean_run: u64) -> bool {
-    mean_run >= MOVE_COST && mean_run.saturating_mul(waiting.saturating_sub(1) as u64) >= WAKE_COST
+/// Whether the last of `waiting` tasks will wait for long enough to wake a worker for it, if a poll takes `mean_poll`.
+pub(super) fn will_last(waiting: usize, mean_poll: u64) -> bool {
+    mean_poll >= MOVE_COST && mean_poll.saturating_mul(waiting.saturating_sub(1) as u64) >= WAKE_COST
 }
 
 impl Shared {
@@ -84,23 +84,24 @@ impl Shared {
         self.idle.must_wake() || self.monitor.has_stuck() && self.idle.up().all(|worker| self.cores[worker].is_stuck())
     }
 
-    /// Called by the owner of `core` after a task was queued there: in a run known to be long, another worker is woken,
-    /// once.
+    /// Called by the owner of `core` after a task was queued there: in a poll known to be long, another worker is
+    /// woken, once.
     ///
-    /// A single task is left to the owner, which runs it next, unless the run is longer than the time between two
-    /// looks. In a run that the monitor has found to be a stall, which may last for any time, each task wakes a worker.
+    /// A single task is left to the owner, which polls it next, unless the current poll is longer than the time between
+    /// two looks. In a poll that the monitor has found to be a stall, which may last for any time, each task wakes a
+    /// worker.
     #[inline]
     pub(crate) fn wake_early(&self, core: &Core) {
-        if core.run.wakes_early.load(Relaxed) || core.run.is_stalled.load(Relaxed) {
-            self.wake_in_run(core);
+        if core.poll.wakes_early.load(Relaxed) || core.poll.is_stalled.load(Relaxed) {
+            self.wake_in_poll(core);
         }
     }
 
     #[cold]
-    fn wake_in_run(&self, core: &Core) {
+    fn wake_in_poll(&self, core: &Core) {
         let is_worth_it = core.shared_len() > 1 || core.is_stuck();
         if is_worth_it && self.idle.is_someone_parked() && self.wake_for_work() {
-            core.run.wakes_early.store(false, Relaxed);
+            core.poll.wakes_early.store(false, Relaxed);
         }
     }
 
@@ -144,7 +145,7 @@ impl Shared {
             || poller.is_some_and(|worker| self.cores[worker].unparker.unpark())
     }
 
-    /// The owner of `core` will be in a run until `until`, or for an unknown time. Makes sure that a parked worker
+    /// The owner of `core` will be in a poll until `until`, or for an unknown time. Makes sure that a parked worker
     /// polls the reactor, and serves the timers of that core if one ends before.
     pub(crate) fn hand_over(&self, core: &Core, until: u64) {
         self.monitor.note_stuck();
@@ -164,12 +165,12 @@ mod tests {
     use super::*;
 
     /// The moments at which a worker is woken, if `waiting` says how many tasks wait at each, and each comes `step`
-    /// nanoseconds and `runs` runs after the last.
-    fn wakes(waiting: &[usize], step: u64, runs: u64) -> Vec<usize> {
+    /// nanoseconds and `polls` polls after the last.
+    fn wakes(waiting: &[usize], step: u64, polls: u64) -> Vec<usize> {
         let mut queueing = Queueing::default();
         let moments = waiting.iter().enumerate();
         moments
-            .filter(|&(nth, &waiting)| queueing.has_lasted(waiting, nth as u64 * step, nth as u64 * runs))
+            .filter(|&(nth, &waiting)| queueing.has_lasted(waiting, nth as u64 * step, nth as u64 * polls))
             .map(|(nth, _)| nth)
             .collect()
     }
@@ -182,23 +183,23 @@ mod tests {
     }
 
     #[test]
-    fn the_task_that_runs_next_is_not() {
+    fn the_task_that_is_polled_next_is_not() {
         assert_eq!(wakes(&[1; 9], WAKE_COST, 1), [0; 0]);
     }
 
     #[test]
     fn a_wait_that_is_foreseen_is_worth_one_at_once() {
         assert!(will_last(2, WAKE_COST));
-        assert!(!will_last(1, u64::MAX) && !will_last(0, u64::MAX), "it runs next");
+        assert!(!will_last(1, u64::MAX) && !will_last(0, u64::MAX), "it is polled next");
         let mean = WAKE_COST / 10;
         assert!(will_last(11, mean) && !will_last(10, mean));
     }
 
     #[test]
-    fn short_runs_are_not_worth_a_move() {
+    fn short_polls_are_not_worth_a_move() {
         assert!(will_last(1_000, MOVE_COST) && !will_last(1_000, MOVE_COST - 1));
-        let runs = WAKE_COST / MOVE_COST;
-        assert_eq!(wakes(&[9; 4], WAKE_COST, runs), [1, 2, 3]);
-        assert_eq!(wakes(&[9; 4], WAKE_COST, runs + 1), [0; 0]);
+        let polls = WAKE_COST / MOVE_COST;
+        assert_eq!(wakes(&[9; 4], WAKE_COST, polls), [1, 2, 3]);
+        assert_eq!(wakes(&[9; 4], WAKE_COST, polls + 1), [0; 0]);
     }
 }

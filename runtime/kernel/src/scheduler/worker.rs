@@ -1,12 +1,12 @@
-//! The loop that works on a core: choose a task, run it, look around when it is time, park when there is nothing.
+//! The loop that works on a core: choose a task, poll it, look around when it is time, park when there is nothing.
 //!
-//! Run by `block_on` on the calling thread, and by the worker threads of a multi-threaded runtime.
+//! Called by `block_on` on the calling thread, and by the worker threads of a multi-threaded runtime.
 //!
-//! After a run the worker reads the time (`meter.rs`) and glances at what may be due (`worker/look.rs`). The inbox is
-//! looked at before each run, as that takes one load. All that is known of the next run, how long the task's last run
-//! was, is used before it begins: if it is expected to be long, other workers are told.
+//! After a poll the worker reads the time (`meter.rs`) and glances at what may be due (`worker/look.rs`). The inbox is
+//! looked at before each poll, as that takes one load. All that is known of the next poll is the duration of the
+//! task's last one. It is used before the poll begins: other workers are told of a poll that is expected to be long.
 //!
-//! Rejected: reading the time after 1, 2, 4, ... runs (short runs between long ones delay the reading).
+//! Rejected: reading the time after 1, 2, 4, ... polls (short polls between long ones delay the reading).
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::scheduler::monitor;
 use crate::scheduler::observe::{Then, Who};
 use crate::scheduler::shared::Shared;
 use crate::scheduler::wake::Queueing;
-use crate::task::{Class, Queued, Ran};
+use crate::task::{Class, Polled, Queued};
 use crate::threads;
 
 mod free_core;
@@ -59,18 +59,18 @@ pub struct Worker<'a> {
     pub(crate) is_in_block_on: bool,
     pub events: Events,
     meter: Meter<'a>,
-    /// When the worker last looked, and at which number of runs it looks again at the latest.
+    /// When the worker last looked, and at which number of polls it looks again at the latest.
     looked: u64,
-    look_at_run: u64,
-    /// Nanoseconds of runs since then, and how long a run took on average before.
-    ran: u64,
-    mean_run: u64,
-    /// How many of those runs were of the class *again*, and their nanoseconds.
-    again_runs: u64,
-    again_ran: u64,
+    look_at_poll: u64,
+    /// Nanoseconds of polls since then, and how long a poll took on average before.
+    poll_time: u64,
+    mean_poll: u64,
+    /// How many of those polls were of the class *again*, and their nanoseconds.
+    again_polls: u64,
+    again_time: u64,
     /// How long after a look the next one comes if only tasks of that class wait.
     again_look: u64,
-    /// A task that asks to run once more is of the class *again* if it has run for this long without a wait.
+    /// A task that asks for another poll is of the class *again* if it has run for this long without a wait.
     again_after: u32,
     /// When to ask again whether the tasks that wait are worth another worker.
     ask_at: u64,
@@ -87,12 +87,12 @@ pub struct Worker<'a> {
     quotas: [Quota; 2],
     /// Another worker has woken this one, maybe for work, and it has found none yet.
     was_woken: bool,
-    /// From which expected length on a run is told of before it begins: 0 if each one is recorded.
-    long_run: u64,
-    /// The run in progress was.
+    /// Polls expected to take at least this many nanoseconds are announced before they begin: 0 if each is recorded.
+    long_poll: u64,
+    /// The poll in progress was announced.
     is_told: bool,
     slack: Option<u64>,
-    /// It runs tasks that other workers may run too.
+    /// It polls tasks that other workers may run too.
     has_shared: bool,
     /// For one turn of an embedder's loop (`turn.rs`).
     is_for_embedder: bool,
@@ -132,11 +132,11 @@ impl<'a> Worker<'a> {
             events: kept.events,
             meter: Meter::new(core.driver().timers().clock().clone(), &core.left_out),
             looked: 0,
-            look_at_run: 0,
-            ran: 0,
-            mean_run: 0,
-            again_runs: 0,
-            again_ran: 0,
+            look_at_poll: 0,
+            poll_time: 0,
+            mean_poll: 0,
+            again_polls: 0,
+            again_time: 0,
             again_look: AGAIN_LOOK,
             again_after: AGAIN_AFTER,
             ask_at: 0,
@@ -149,7 +149,7 @@ impl<'a> Worker<'a> {
             quotas: Default::default(),
             was_woken: true,
             is_told: false,
-            long_run: if !core.observers.is_empty() { 0 } else { WAKE_COST },
+            long_poll: if !core.observers.is_empty() { 0 } else { WAKE_COST },
             slack,
             has_shared: shared.is_multi_thread() && core.takes_shared(),
             is_for_embedder: false,
@@ -163,16 +163,16 @@ impl<'a> Worker<'a> {
         Ok(worker)
     }
 
-    /// Works until a run has set `is_done`, or the core must be left.
+    /// Works until a poll has set `is_done`, or the core must be left.
     pub(crate) fn drive(&mut self, is_done: &Cell<bool>) -> Stop {
         loop {
-            // Before each run: once the runtime ends, what a task waits for may fail, and it must not see that.
+            // Before each poll: once the runtime ends, what a task waits for may fail, and it must not see that.
             if self.must_close() {
                 return Stop::Closing;
             }
             match self.next() {
                 Some(entry) => {
-                    self.run(entry);
+                    self.poll_task(entry);
                     if is_done.get() {
                         return Stop::Done;
                     }
@@ -213,40 +213,40 @@ impl<'a> Worker<'a> {
         self.shared.process.check("returning from a task");
     }
 
-    /// Runs an entry of a queue.
+    /// Polls an entry of a queue.
     #[inline]
-    fn run(&mut self, task: Queued) {
-        let expected = task.last_run();
-        if expected >= self.long_run {
+    fn poll_task(&mut self, task: Queued) {
+        let expected = task.last_poll();
+        if expected >= self.long_poll {
             self.tell_begin(task.who(), expected);
         }
         self.core.counts.task.store(task.id().get(), Relaxed);
         let again_after = self.again_after();
         let meter = &mut self.meter;
-        let (ran, took) = task.run(again_after, || meter.lap());
+        let (polled, took) = task.poll_or_drop(again_after, || meter.lap());
         if self.is_told {
-            self.tell_end(ran.then());
+            self.tell_end(polled.then());
         }
         if let Some(took) = took {
-            self.note_run(self.why_of(matches!(ran, Ran::Asks(_, Class::Again))), took);
+            self.note_poll(self.why_of(matches!(polled, Polled::Asks(_, Class::Again))), took);
         }
-        match ran {
-            Ran::Through | Ran::Ended => {}
-            Ran::Asks(task, class) if task.is_shared() => self.core.push_shared(task, class),
-            Ran::Asks(task, class) => self.core.push_entry(task, class),
+        match polled {
+            Polled::Through | Polled::Ended => {}
+            Polled::Asks(task, class) if task.is_shared() => self.core.push_shared(task, class),
+            Polled::Asks(task, class) => self.core.push_entry(task, class),
         }
-        self.core.counts.runs.add(1);
+        self.core.counts.polls.add(1);
     }
 
-    /// Before a run that is expected to be long, or is recorded.
+    /// Before a poll that is expected to be long, or is recorded.
     #[inline(never)]
     fn tell_begin(&mut self, task: Who, expected: u64) {
         self.is_told = true;
         if expected >= WAKE_COST {
-            // Time before the run that was not measured is not charged to it.
+            // Time before the poll that was not measured is not charged to it.
             let before = self.meter.leave_out();
             self.debt.note(Why::Woken, before);
-            self.begin_long_run(expected);
+            self.begin_long_poll(expected);
             self.meter.leave_out();
         }
         let nothing_else = !self.core.take_left_out();
@@ -255,36 +255,36 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// After such a run.
+    /// After such a poll.
     #[inline(never)]
     fn tell_end(&mut self, then: Then) {
         self.is_told = false;
         for observer in &self.core.observers {
             observer.end(then, self.why != Why::Woken);
         }
-        self.end_long_run();
+        self.end_long_poll();
     }
 
-    /// A run, or several that were measured together, has taken `took` nanoseconds, and counts as `why` says.
+    /// A poll, or several that were measured together, has taken `took` nanoseconds, and counts as `why` says.
     #[inline]
-    fn note_run(&mut self, why: Why, took: u64) {
-        self.count_run(took);
+    fn note_poll(&mut self, why: Why, took: u64) {
+        self.count_poll_time(took);
         self.debt.note(why, took);
     }
 
     #[inline]
-    fn count_run(&mut self, took: u64) {
-        self.ran += took;
+    fn count_poll_time(&mut self, took: u64) {
+        self.poll_time += took;
         if self.why != Why::Woken {
-            self.again_ran += took;
+            self.again_time += took;
         }
     }
 
-    /// Charges the last runs, which may not have been measured.
+    /// Charges the last polls, which may not have been measured.
     fn count_unmeasured(&mut self) {
         if !self.meter.is_fresh() {
             let took = self.meter.leave_out();
-            self.count_run(took);
+            self.count_poll_time(took);
         }
     }
 
@@ -295,35 +295,36 @@ impl<'a> Worker<'a> {
         if self.why == Why::Woken { self.again_after } else { 0 }
     }
 
-    /// How a run is counted. If its task is of the class *again* afterwards, it was a run of that class, and nothing is
-    /// owed for it: the system may have preempted the run, and the task, alone in its class, would be paid for that.
+    /// How a poll is counted. If its task is of the class *again* afterwards, it was a poll of that class, and nothing
+    /// is owed for it: the system may have preempted the poll, and the task, alone in its class, would be paid for
+    /// that.
     #[inline]
     fn why_of(&self, is_again: bool) -> Why {
         if is_again && self.why == Why::Woken { Why::Spare } else { self.why }
     }
 
-    /// A run begins that will take longer than a wake, judging by the last one: other workers are told.
-    fn begin_long_run(&self, expected: u64) {
+    /// A poll begins that will take longer than a wake, judging by the last one: other workers are told.
+    fn begin_long_poll(&self, expected: u64) {
         let (shared, core) = (self.shared, self.core);
         if !self.has_shared || self.is_alone() {
             return;
         }
         let is_stuck = expected >= LOOK_TIME;
         if is_stuck {
-            core.run.is_in_long_run.store(true, Relaxed);
+            core.poll.is_in_long_poll.store(true, Relaxed);
             shared.monitor.note_stuck();
         }
         let waits = core.shared_len() > 0 || !shared.injector(Class::Woken).is_empty();
         let has_woken = waits && shared.idle.is_someone_parked() && shared.wake_for_work();
-        core.run.wakes_early.store(!has_woken, Relaxed);
+        core.poll.wakes_early.store(!has_woken, Relaxed);
         if is_stuck && shared.idle.is_someone_parked() {
             shared.hand_over(core, self.meter.now().saturating_add(expected));
         }
     }
 
-    fn end_long_run(&self) {
-        self.core.run.wakes_early.store(false, Relaxed);
-        self.core.run.is_in_long_run.store(false, Relaxed);
+    fn end_long_poll(&self) {
+        self.core.poll.wakes_early.store(false, Relaxed);
+        self.core.poll.is_in_long_poll.store(false, Relaxed);
     }
 
     /// Whether the core must be closed.
@@ -346,7 +347,7 @@ impl<'a> Worker<'a> {
         if !self.core.observers.is_empty() {
             self.count_unmeasured();
             self.core.observers.iter().for_each(|observer| observer.turn_ends());
-            self.meter.leave_out(); // a hook is no part of the next run
+            self.meter.leave_out(); // a hook is no part of the next poll
         }
     }
 

@@ -1,4 +1,4 @@
-//! `Hidden`: the values of the scopes that a thread is inside of, while it runs tasks that are in none of them.
+//! `Hidden`: the values of the scopes that a thread is inside of, while it polls tasks that are in none of them.
 //!
 //! A thread that takes a core in the middle of a scope, by `block_on` for example, hides the values before it runs
 //! tasks, and shows them to the future that its caller has given. So scopes and polls know nothing of it: a key is
@@ -31,7 +31,7 @@ pub trait Value {
 /// Lists a key that has no value on this thread yet.
 #[cold]
 pub fn list(key: &'static dyn Key) {
-    let _ends = KEYS.try_with(|keys| keys.borrow_mut().push(key)); // a thread that ends runs no task any more
+    let _ends = KEYS.try_with(|keys| keys.borrow_mut().push(key)); // a thread that ends polls no task any more
 }
 
 /// Takes all values out of sight, until what comes back is dropped.

@@ -51,8 +51,8 @@ impl Future for Main {
     }
 }
 
-/// Calls `work` while `future` is a task of `core`, which this thread holds: queued once, and then run as it is woken.
-/// `work` is told when the task has ended. If the future has panicked, the panic goes on here.
+/// Calls `work` while `future` is a task of `core`, which this thread holds: queued once, and then polled as it is
+/// woken. `work` is told when the task has ended. If the future has panicked, the panic goes on here.
 pub(crate) fn run_main<R>(
     core: &Core,
     id: Id,

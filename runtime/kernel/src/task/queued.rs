@@ -1,10 +1,10 @@
-//! `Queued`, a task's place in a queue, and how it is run: one poll, and then what the state says is owed.
+//! `Queued`, a task's place in a queue, and how it is used: one poll, and then what the state says is owed.
 //!
 //! Called by the worker, which takes it out of a queue, and by all code that puts it into one. A place is a pointer
 //! that counts nothing: the registry keeps a task until it is done, and a queued task is not done. The rights table in
 //! `task.rs` says who may touch which field.
 //!
-//! Rejected: running as a method of `Task`. Every holder of a reference could then poll, also twice.
+//! Rejected: polling as a method of `Task`. Every holder of a reference could then poll, also twice.
 
 #![allow(unsafe_code)]
 
@@ -22,17 +22,17 @@ use crate::blocking::{Job, Origin};
 use crate::scheduler::context;
 use crate::scheduler::observe::{Then, Who};
 
-/// A task's place in a queue. Must be run, or put into another queue.
+/// A task's place in a queue. Must be polled, or put into another queue.
 #[must_use]
 pub struct Queued(pub(super) NonNull<Header>);
 
-/// When a task that waits in a queue runs: woken ones first, and those of each class first in, first out
+/// When a task that waits in a queue is polled: woken ones first, and those of each class first in, first out
 /// (`mini_context::rules`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// It was spawned, or woken after a wait; or it asks to run once more and has not run for long.
+    /// It was spawned, or woken after a wait; or it asks for another poll and has not run for long.
     Woken,
-    /// It has run for long since it last waited, and asks to run once more.
+    /// It has run for long since it last waited, and asks for another poll.
     Again,
 }
 
@@ -40,9 +40,9 @@ impl Class {
     pub const ALL: [Class; 2] = [Class::Woken, Class::Again];
 }
 
-/// The result of a run.
+/// The result of a poll.
 #[must_use]
-pub enum Ran {
+pub enum Polled {
     /// The task waits.
     Through,
     /// The task has ended.
@@ -51,7 +51,7 @@ pub enum Ran {
     Asks(Queued, Class),
 }
 
-impl Ran {
+impl Polled {
     /// Returns the outcome without the task, for a record.
     #[inline]
     pub(crate) fn then(&self) -> Then {
@@ -84,11 +84,11 @@ impl Drop for Dropping {
 /// A task that is being polled, on the runner's stack.
 pub struct Running {
     task: Queued,
-    /// It asks to run once more.
+    /// It asks for another poll.
     has_asked: Cell<bool>,
 }
 
-// SAFETY: a queue entry of a shared task may be run by any thread, since its future is `Send`. An entry of an owned
+// SAFETY: a queue entry of a shared task may be polled by any thread, since its future is `Send`. An entry of an owned
 // task is made and kept by the thread that holds the core, in that core's own queue.
 unsafe impl Send for Queued {}
 
@@ -114,17 +114,17 @@ impl Queued {
     }
 
     /// Polls the task once, or drops its future if it was cancelled. `lap` is called after that, and says how many
-    /// nanoseconds are charged to the run, if that is known; that is returned too. A task that asks to run once more is
-    /// of the class *again* if it has run for `again_after` since it last waited.
+    /// nanoseconds are charged to the poll, if that is known; that is returned too. A task that asks for another poll
+    /// is of the class *again* if it has run for `again_after` since it last waited.
     ///
     /// For an owned task the caller holds its home core.
     #[inline(always)]
-    pub(crate) fn run(self, again_after: u32, lap: impl FnOnce() -> Option<u64>) -> (Ran, Option<u64>) {
+    pub(crate) fn poll_or_drop(self, again_after: u32, lap: impl FnOnce() -> Option<u64>) -> (Polled, Option<u64>) {
         match self.start() {
             OnStart::Poll => self.poll(again_after, lap),
             OnStart::Drop => {
                 self.drop_future();
-                (Ran::Ended, lap())
+                (Polled::Ended, lap())
             }
         }
     }
@@ -152,7 +152,7 @@ impl Queued {
     }
 
     #[inline(always)]
-    fn poll(self, again_after: u32, lap: impl FnOnce() -> Option<u64>) -> (Ran, Option<u64>) {
+    fn poll(self, again_after: u32, lap: impl FnOnce() -> Option<u64>) -> (Polled, Option<u64>) {
         // SAFETY: the entry, and with it the runtime's reference, goes nowhere before the poll is over.
         // Test: tests/tests/tasks/tasks.rs `every_future_and_output_is_dropped_once`.
         let header = unsafe { self.0.as_ref() };
@@ -171,52 +171,52 @@ impl Queued {
         drop(inside);
         if poll.is_ready() {
             running.task.complete();
-            return (Ran::Ended, lap());
+            return (Polled::Ended, lap());
         }
         let took = lap();
         if let Some(took) = took {
             header.times.note(took);
         }
-        let ran = match running.has_asked.get() {
+        let polled = match running.has_asked.get() {
             true => running.task.ask(again_after),
             false => running.task.wait(again_after),
         };
-        (ran, took)
+        (polled, took)
     }
 
-    /// After a poll that was pending and has asked for another run.
+    /// After a poll that was pending and has asked for another poll.
     #[inline(always)]
-    fn ask(self, again_after: u32) -> Ran {
+    fn ask(self, again_after: u32) -> Polled {
         let header = self.header();
         header.wait.fill_asked(mini_context::notes(), || header.id.get());
         if header.state.finish_yielded() == OnPending::Drop {
             self.drop_future();
-            return Ran::Ended;
+            return Polled::Ended;
         }
         let class = header.times.class(again_after);
-        Ran::Asks(self, class)
+        Polled::Asks(self, class)
     }
 
     /// After a poll that was pending.
     #[inline(always)]
-    fn wait(self, again_after: u32) -> Ran {
+    fn wait(self, again_after: u32) -> Polled {
         let header = self.header();
         header.wait.fill(mini_context::notes(), false, || header.id.get());
         match header.state.finish_pending() {
             // The task may run elsewhere, and be freed, from here on.
-            OnPending::Idle => Ran::Through,
+            OnPending::Idle => Polled::Through,
             OnPending::Requeue if header.state.is_shared() => {
                 header.times.note_wake();
-                Ran::Asks(self, Class::Woken)
+                Polled::Asks(self, Class::Woken)
             }
             // An owned task that was woken in its poll woke itself: wakes of other threads are in the inbox.
             OnPending::Requeue => {
                 let class = header.times.class(again_after);
-                Ran::Asks(self, class)
+                Polled::Asks(self, class)
             }
             OnPending::Drop => {
                 self.drop_future();
-                Ran::Ended
+                Polled::Ended
             }
         }
     }
@@ -271,7 +271,7 @@ impl Queued {
 
     /// Returns the duration of its last poll, in nanoseconds.
     #[inline]
-    pub(crate) fn last_run(&self) -> u64 {
+    pub(crate) fn last_poll(&self) -> u64 {
         self.header().times.last()
     }
 }
@@ -285,8 +285,8 @@ impl Queued {
             observer.job_begins(who);
         }
         context::serve(&shared, || {
-            let (ran, _) = self.run(u32::MAX, || None);
-            debug_assert!(matches!(ran, Ran::Ended), "a job does not wait");
+            let (polled, _) = self.poll_or_drop(u32::MAX, || None);
+            debug_assert!(matches!(polled, Polled::Ended), "a job does not wait");
         });
         for observer in &shared.config.observers {
             observer.job_ends(who);
@@ -328,7 +328,7 @@ impl Running {
         std::ptr::eq(self.task.0.as_ptr(), header)
     }
 
-    /// Makes the task run once more after this poll.
+    /// Asks for another poll of the task after this one.
     fn ask(&self) {
         self.has_asked.set(true);
     }
@@ -346,7 +346,7 @@ pub fn yield_to_others(waker: &Waker) {
     }
 }
 
-/// Makes the task of `header` run once more, if this thread polls it; says whether it does.
+/// Asks for another poll of the task of `header`, if this thread polls it; says whether it does.
 pub(super) fn ask_here(header: &Header) -> bool {
     ask_if(|task| task.is(header))
 }

@@ -26,7 +26,7 @@
 //!
 //! # The count
 //!
-//! A task that only one thread runs is woken, cloned and dropped on that thread most of the time. There the *owner*,
+//! A task that only one thread polls is woken, cloned and dropped on that thread most of the time. There the *owner*,
 //! the thread that holds the task's core, counts its references in `local`, a plain cell, and every other thread counts
 //! in the word. Only the sum means anything: a reference may be counted in one place and given back in the other, so
 //! each count may go below zero. That does no harm because the runtime has a reference until `complete`, so before that

@@ -1,4 +1,4 @@
-//! The view of a task from a thread that does not run it.
+//! The view of a task from a thread that does not poll it.
 //!
 //! The caller keeps the task alive, by a reference or by the lock of the list in which the task is; nothing here counts
 //! or queues. The view has several words, and the task may be polled between the reads of two of them:
@@ -39,7 +39,7 @@ use super::{Header, Id, Task};
 pub enum Standing {
     /// For a wake.
     Waits,
-    /// It runs, is queued, or is on its way to a queue.
+    /// It is polled, is queued, or is on its way to a queue.
     Ready,
     Ended,
 }

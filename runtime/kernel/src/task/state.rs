@@ -1,6 +1,6 @@
 //! The scheduling state of a task: who may touch its future next, and who owes it a place in a queue.
 //!
-//! Called by the wakers, the abort handles, and the worker that runs the task. Nothing else reads these words.
+//! Called by the wakers, the abort handles, and the worker that polls the task. Nothing else reads these words.
 //!
 //! ```text
 //!        1 wake            2 start
@@ -31,8 +31,8 @@
 //!
 //! A finished owned task leaves NOTIFIED set permanently, so that late wakes post nothing.
 //!
-//! A task that is CLAIMED or WOKEN, and not DONE, is in one queue, runs, or is on its way to a queue: in the hands of
-//! the thread that made it so. Any other task is in no queue. That is why queue entries need no reference count of
+//! A task that is CLAIMED or WOKEN, and not DONE, is in one queue, is polled, or is on its way to a queue: in the hands
+//! of the thread that made it so. Any other task is in no queue. That is why queue entries need no reference count of
 //! their own: the registry's reference is not dropped before edge 6. A queue also orders memory: what was written
 //! before a task was put into it, the word too, is seen by the thread that takes the task out (queues need that for the
 //! pointer anyway).
@@ -71,7 +71,7 @@ const SHARED: u8 = 128;
 pub(crate) enum OnWake {
     /// Put the task into a queue.
     Enqueue,
-    /// The task is queued or runs already, or it has finished.
+    /// The task is queued or polled already, or it has finished.
     Nothing,
 }
 
@@ -91,7 +91,7 @@ pub(crate) enum OnStart {
 pub(crate) enum OnPending {
     /// It was woken meanwhile: put it at the back of a queue.
     Requeue,
-    /// Nothing; touch it no more, it may already run elsewhere.
+    /// Nothing; touch it no more, it may already be polled elsewhere.
     Idle,
     /// It was cancelled meanwhile: drop the future (the runner keeps CLAIMED).
     Drop,
@@ -115,7 +115,7 @@ fn on_wake(before: u8) -> OnWake {
 }
 
 fn on_start(before: u8) -> OnStart {
-    debug_assert!(before & (WOKEN | CLAIMED) != 0 && before & DONE == 0, "a task ran without a queue entry");
+    debug_assert!(before & (WOKEN | CLAIMED) != 0 && before & DONE == 0, "a task was polled without a queue entry");
     if before & CANCELLED != 0 { OnStart::Drop } else { OnStart::Poll }
 }
 
@@ -190,7 +190,7 @@ impl State {
         self.main.load(Relaxed) == 0
     }
 
-    /// Whether the task wants to run, for a thread that does not run it.
+    /// Whether the task wants to run, for a thread that does not poll it.
     pub(crate) fn standing(&self) -> Standing {
         let main = self.main.load(Acquire);
         let is_posted = self.remote.load(Relaxed) & (SHARED | NOTIFIED) == NOTIFIED;
@@ -266,7 +266,7 @@ impl State {
         }
     }
 
-    /// Edges 3 and 4 (or 7) in one step, for a task that asks to run again: no other wake can come first.
+    /// Edges 3 and 4 (or 7) in one step, for a task that asks for another poll: no other wake can come first.
     #[inline]
     pub(crate) fn finish_yielded(&self) -> OnPending {
         if self.is_shared() {
@@ -283,7 +283,8 @@ impl State {
         OnPending::Requeue
     }
 
-    /// A shared task that was cancelled while it ran is WOKEN and in no queue, so the caller alone may claim it again.
+    /// A shared task that was cancelled while it was polled is WOKEN and in no queue, so the caller alone may claim it
+    /// again.
     #[cold]
     fn take_back(&self) -> OnPending {
         let (_, owes) = self.start();

@@ -1,7 +1,7 @@
 //! The running times of a task: the time since it last waited, and the duration of its last poll.
 //!
 //! Written by the thread that has the right to the task's stage, and by a waker that queues the task; read by the
-//! worker that runs it next. The first determines the class of the task when it asks to run once more
+//! worker that polls it next. The first determines the class of the task when it asks for another poll
 //! (`mini_context::rules`), the second the expected duration of its next poll. Polls that were not measured are charged
 //! to others (`scheduler/meter.rs`).
 
@@ -16,12 +16,12 @@ pub(super) struct Times {
 }
 
 impl Times {
-    /// A task that has not run.
+    /// A task that has not been polled.
     pub(super) fn new() -> Self {
         Self { since_wait: AtomicU32::new(0), last: AtomicU32::new(0) }
     }
 
-    /// A run is over.
+    /// A poll is over.
     #[inline]
     pub(super) fn note(&self, took: u64) {
         let took = u32::try_from(took).unwrap_or(u32::MAX);
@@ -35,7 +35,7 @@ impl Times {
         self.since_wait.store(0, Relaxed);
     }
 
-    /// The class of a task that asks to run once more.
+    /// The class of a task that asks for another poll.
     #[inline]
     pub(super) fn class(&self, again_after: u32) -> Class {
         if self.since_wait() >= again_after { Class::Again } else { Class::Woken }
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn runs_add_up_until_the_task_has_waited() {
+    fn polls_add_up_until_the_task_has_waited() {
         let times = Times::new();
         for _ in 0..3 {
             times.note(30);

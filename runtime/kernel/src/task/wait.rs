@@ -34,7 +34,7 @@ pub struct WaitSlot {
 pub enum LastWait {
     /// For nothing that mini knows of.
     Unknown,
-    /// For nothing: it runs again after the others.
+    /// For nothing: it is polled again after the others.
     Yielded,
     /// It was to let others run, with more to do.
     Spent,
@@ -76,7 +76,7 @@ impl WaitSlot {
         self.location.store(location, Release);
     }
 
-    /// Fills the slot after a poll of a task that has asked to run again: usually the task waits for nothing.
+    /// Fills the slot after a poll of a task that has asked for another poll: usually the task waits for nothing.
     #[inline]
     pub(crate) fn fill_asked(&self, notes: Notes, task: impl FnOnce() -> u64) {
         match notes.is_empty() && !mini_context::was_refused() {
@@ -133,7 +133,7 @@ impl SlotWords {
         !matches!(self.word, 0 | UNKNOWN | YIELDED | SPENT) && self.location.addr() & BESIDE != 0
     }
 
-    /// Returns `true` if the task has asked to run again.
+    /// Returns `true` if the task has asked for another poll.
     #[inline]
     pub(super) fn asks(self) -> bool {
         matches!(self.word, YIELDED | SPENT)

@@ -104,9 +104,9 @@ impl Task {
         }
     }
 
-    /// If the shared task is idle, queues it with the calling worker, and leaves this reference to the worker that runs
-    /// it. As soon as it is queued, another thread may run it, and the task may be gone. Gives the reference back if
-    /// the wake is of another kind.
+    /// If the shared task is idle, queues it with the calling worker, and leaves this reference to the worker that
+    /// polls it. As soon as it is queued, another thread may poll it, and the task may be gone. Gives the reference
+    /// back if the wake is of another kind.
     #[inline]
     fn wake_here(self) -> Option<Self> {
         let mut left = Some(self);
@@ -124,7 +124,7 @@ impl Task {
     fn wake_by_ref(&self) {
         let header = self.header();
         if header.state.is_shared() {
-            // A task that is woken in its own poll asks to run once more.
+            // A task that is woken in its own poll asks for another poll.
             if !header.state.is_idle() && queued::ask_here(header) {
                 return;
             }

@@ -47,7 +47,7 @@ impl LastRun {
     pub(super) fn look(&mut self, core: &Core, voice: &mut Voice<'_>) {
         let now = Instant::now();
         let progress = core.counts.progress();
-        let is_up = core.ownership.is_held() && !core.unparker.is_parked() && !core.run.is_blocked.load(Relaxed);
+        let is_up = core.ownership.is_held() && !core.unparker.is_parked() && !core.poll.is_blocked.load(Relaxed);
         let before = self.0.filter(|before| is_up && before.progress == progress);
         let Some(mut run) = before else {
             self.0 = is_up.then(|| Run {

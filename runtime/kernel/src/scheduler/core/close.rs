@@ -1,5 +1,5 @@
 //! The end of a core: its tasks are cancelled and dropped here, and none runs or starts afterwards. A worker that is at
-//! rest, or between two runs, also drops the shared tasks of workers that are busy.
+//! rest, or between two polls, also drops the shared tasks of workers that are busy.
 //!
 //! Called by the worker that holds the core, or by the thread that closes a core without an owner. The hard part is
 //! that destructors go on using the core: they wake, spawn and post while it is being emptied.
@@ -57,7 +57,7 @@ impl Core {
         queues.into_iter().flatten().for_each(Queued::cancel);
     }
 
-    /// Cancels the shared tasks that belong here, and drops those that no worker runs just now. No task runs or starts
+    /// Cancels the shared tasks that belong here, and drops those that no worker polls just now. No task runs or starts
     /// here afterwards. Owner only; `false` if that has been done before.
     #[must_use]
     pub(crate) fn close(&self) -> bool {
@@ -94,7 +94,7 @@ impl Core {
         }
     }
 
-    /// Does that for all cores, as far as another thread can: their owners may be in long runs. Owner only.
+    /// Does that for all cores, as far as another thread can: their owners may be in long polls. Owner only.
     ///
     /// Not for the thread that shuts down: it would run destructors of tasks that have their own workers.
     pub(crate) fn drop_shared_of_others(&self) {

@@ -27,7 +27,7 @@ impl Core {
         !self.inbox.is_empty()
     }
 
-    /// Queues what other threads have posted, a bounded number at a time: they may post faster than this runs.
+    /// Queues what other threads have posted, a bounded number at a time: they may post faster than this polls.
     pub(crate) fn read_inbox(&self) {
         for _ in 0..MAIL_LIMIT {
             let Some(task) = self.inbox.pop() else { break };

@@ -1,5 +1,5 @@
-//! The shared tasks that wait for the owner of a core: a local queue for each class, and the slot of the task to run
-//! next.
+//! The shared tasks that wait for the owner of a core: a local queue for each class, and the slot of the task to
+//! poll next.
 //!
 //! Filled and emptied by the owner. Only thieves take from them too: a worker that has nothing left takes half of a
 //! queue, and the slot if the owner is stuck. What a queue has no room for goes to the injector of its class.
@@ -20,7 +20,7 @@ impl Core {
         }
     }
 
-    /// The queue is full: the task goes to the injector, from which each worker takes a part of its runs (`Quota`). It
+    /// The queue is full: the task goes to the injector, from which each worker takes a part of its polls (`Quota`). It
     /// may overtake tasks that wait here.
     #[cold]
     fn overflow(&self, raw: NonNull<()>, class: Class) {
@@ -32,8 +32,9 @@ impl Core {
 
     /// Queues a shared task that this thread, the owner, has woken.
     ///
-    /// The task goes to the back: one that many runs wake then runs once after all of them, and a server's connection
-    /// answers in one go what it was asked in one. Only if nothing else waits is there a shorter way.
+    /// The task goes to the back: a task that is woken in many polls is then polled once after all of them, and a
+    /// server's connection answers in one go what it was asked in one. Only if nothing else waits is there a shorter
+    /// way.
     pub(crate) fn queue_woken(&self, task: Queued) {
         self.tell_wake(&task);
         if context::is_in_task() && self.len_of(Class::Woken) == 0 {
@@ -44,7 +45,7 @@ impl Core {
         self.shared().wake_early(self);
     }
 
-    /// The shared task to run next, of a class.
+    /// The shared task to poll next, of a class.
     pub(crate) fn pop_shared(&self, class: Class) -> Option<Queued> {
         // A task is put into the slot while the queue of woken tasks is empty, so it is the oldest of them.
         let next = if class == Class::Woken { self.next.take() } else { None };

@@ -90,7 +90,7 @@ fn stand_in(shared: &Shared, core: &Core, events: &mut Events) {
 
 /// Whether there is nothing to look at.
 fn is_quiet(shared: &Shared) -> bool {
-    shared.idle.is_everyone_parked() && !shared.cores.iter().any(|core| core.run.is_blocked.load(Relaxed))
+    shared.idle.is_everyone_parked() && !shared.cores.iter().any(|core| core.poll.is_blocked.load(Relaxed))
 }
 
 /// Waits until a worker is unparked.
@@ -121,7 +121,7 @@ impl LastLook {
         Self { progress: core.counts.progress(), cpu_time: core.owner().cpu_time(), stalled_at: None, told: None }
     }
 
-    /// Whether the worker, which has run nothing since, does something other than wait for a CPU.
+    /// Whether the worker, which has polled nothing since, does something other than wait for a CPU.
     fn is_stalled(&self, core: &Core) -> bool {
         let used = self.cpu_time.zip(core.owner().cpu_time()).map(|(before, now)| now.saturating_sub(before));
         let is_busy = used.is_none_or(|used| used >= STALL) || core.owner().is_runnable() != Some(true);
@@ -141,13 +141,13 @@ fn look<'a>(shared: &'a Shared, seen: &mut [Option<LastLook>]) -> Option<&'a Cor
         let before = seen.filter(|seen| is_up && seen.progress == core.counts.progress());
         let is_stalled = before.is_some_and(|seen| seen.is_stalled(core));
         *seen = is_up.then(|| before.unwrap_or_else(|| LastLook::of(core)));
-        if is_stalled != core.run.is_stalled.load(Relaxed) {
+        if is_stalled != core.poll.is_stalled.load(Relaxed) {
             if is_stalled && let Some(seen) = seen {
                 // A worker that waits for a CPU meanwhile, as after a signal, is in the same stall.
                 let at = seen.stalled_at.get_or_insert_with(|| shared.begun_at.elapsed().as_nanos() as u64);
-                core.run.stalled_at.store(*at, Relaxed);
+                core.poll.stalled_at.store(*at, Relaxed);
             }
-            core.run.is_stalled.store(is_stalled, Relaxed);
+            core.poll.is_stalled.store(is_stalled, Relaxed);
         }
         if core.is_stuck() {
             stuck = Some(core);

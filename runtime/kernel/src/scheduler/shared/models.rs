@@ -71,7 +71,7 @@ fn block_on_ends_that_comes_during_the_end() {
     });
 }
 
-/// Another thread aborts a task while the runtime runs it: its future is dropped, once, and the handle says how it
+/// Another thread aborts a task while the runtime polls it: its future is dropped, once, and the handle says how it
 /// ended.
 ///
 /// Planted: `unparker.unpark` forgotten in `Core::post`.
@@ -111,7 +111,7 @@ fn an_abort_during_the_end_leaves_nothing_behind() {
                 Poll::Pending
             }
         });
-        block_on(shared, yields); // the task runs, and waits from here on
+        block_on(shared, yields); // the task is polled, and waits from here on
         let abort = task.abort_handle();
         let other = thread::spawn(move || abort.abort());
         assert!(shared.shutdown(Some(Duration::MAX)).is_empty());

@@ -1,9 +1,9 @@
-//! What a worker does between two runs: the glance, which is a few comparisons, and the look at all that has come from
+//! What a worker does between two polls: the glance, which is a few comparisons, and the look at all that has come from
 //! elsewhere.
 //!
 //! Rejected: polling the driver whenever the queue is empty (one `epoll_wait` per spawn and join from `block_on`).
 
-use mini_context::rules::{AGAIN_AFTER, AGAIN_AT_LEAST, AGAIN_LOOK, LOOK_RUNS, LOOK_TIME, TICK, WAKE_COST};
+use mini_context::rules::{AGAIN_AFTER, AGAIN_AT_LEAST, AGAIN_LOOK, LOOK_POLLS, LOOK_TIME, TICK, WAKE_COST};
 
 use super::Worker;
 use crate::scheduler::core::Core;
@@ -12,7 +12,7 @@ use crate::scheduler::wake::will_last;
 use crate::task::Class;
 
 impl Worker<'_> {
-    /// Done after a run that was measured: four comparisons as a rule, and nothing else.
+    /// Done after a poll that was measured: four comparisons as a rule, and nothing else.
     #[inline]
     pub(super) fn glance(&mut self) {
         let now = self.meter.now();
@@ -24,8 +24,8 @@ impl Worker<'_> {
         if now >= self.ask_at {
             self.ask(now);
         }
-        let runs = self.core.counts.runs.get() + u64::from(self.meter.unread());
-        if self.is_time_to_look(now) || runs >= self.look_at_run {
+        let polls = self.core.counts.polls.get() + u64::from(self.meter.unread());
+        if self.is_time_to_look(now) || polls >= self.look_at_poll {
             self.look();
         }
     }
@@ -37,7 +37,7 @@ impl Worker<'_> {
         if !self.has_shared || !shared.idle.is_someone_parked() {
             return self.queueing.end();
         }
-        if self.queueing.has_lasted(self.shared_waiting(), now, core.counts.runs.get()) {
+        if self.queueing.has_lasted(self.shared_waiting(), now, core.counts.polls.get()) {
             shared.wake_for_work();
             self.meter.leave_out();
         }
@@ -48,20 +48,20 @@ impl Worker<'_> {
         self.core.shared_len() + self.shared.injector(Class::Woken).len()
     }
 
-    /// Runs since the last look.
-    pub(super) fn runs(&self) -> u64 {
-        self.core.counts.runs.get() + u64::from(LOOK_RUNS) - self.look_at_run
+    /// Polls since the last look.
+    pub(super) fn polls_since_look(&self) -> u64 {
+        self.core.counts.polls.get() + u64::from(LOOK_POLLS) - self.look_at_poll
     }
 
-    /// Before a look or a wait: notes how long a run has taken on average since the last one.
-    pub(super) fn note_mean_run(&mut self) {
-        let runs = self.runs();
-        if let Some(mean) = self.ran.checked_div(runs) {
-            self.mean_run = mean;
+    /// Before a look or a wait: notes how long a poll has taken on average since the last one.
+    pub(super) fn note_mean_poll(&mut self) {
+        let polls = self.polls_since_look();
+        if let Some(mean) = self.poll_time.checked_div(polls) {
+            self.mean_poll = mean;
         }
-        if let Some(mean) = self.again_ran.checked_div(self.again_runs) {
-            // A look comes between two runs: after the one that ends nearest to its time. None is nearer than the first
-            // run that takes as long.
+        if let Some(mean) = self.again_time.checked_div(self.again_polls) {
+            // A look comes between two polls: after the one that ends nearest to its time. None is nearer than the
+            // first poll that takes as long.
             self.again_look = AGAIN_LOOK - mean.min(AGAIN_LOOK) / 2;
         }
     }
@@ -73,7 +73,7 @@ impl Worker<'_> {
             return;
         }
         let came = self.shared_waiting().saturating_sub(before);
-        if will_last(came, self.mean_run) && self.shared.wake_for_work() {
+        if will_last(came, self.mean_poll) && self.shared.wake_for_work() {
             self.was_woken = false; // or it would wake another one for the same tasks, as `ask` would
             self.queueing.end();
             self.put_off_look();
@@ -83,9 +83,9 @@ impl Worker<'_> {
     /// Looks at all that has come from elsewhere since the last look.
     pub(super) fn look(&mut self) {
         let core = self.core;
-        self.note_mean_run();
+        self.note_mean_poll();
         self.end_turn();
-        self.collect(); // as before each run: else all that the driver has would come first
+        self.collect(); // as before each poll: else all that the driver has would come first
         core.note_queue();
         self.record_queues();
         let before = self.shared_waiting();
@@ -98,7 +98,7 @@ impl Worker<'_> {
         if self.has_shared {
             self.look_at_others();
         }
-        self.put_off_look(); // at the end: a look is no part of the next run
+        self.put_off_look(); // at the end: a look is no part of the next poll
     }
 
     /// Records how many tasks wait here, and for any worker.
@@ -139,17 +139,17 @@ impl Worker<'_> {
     pub(super) fn count_from_now(&mut self) {
         let now = self.meter.now();
         self.looked = now;
-        self.ran = 0;
-        (self.again_runs, self.again_ran) = (0, 0);
-        self.look_at_run = self.core.counts.runs.get() + u64::from(LOOK_RUNS);
+        self.poll_time = 0;
+        (self.again_polls, self.again_time) = (0, 0);
+        self.look_at_poll = self.core.counts.polls.get() + u64::from(LOOK_POLLS);
         // Together the waiting tasks delay others by the time between two looks, each by its part of that.
         let part = LOOK_TIME / (self.woken_len() as u64 + 1);
         self.again_after = (part as u32).clamp(AGAIN_AT_LEAST, AGAIN_AFTER);
     }
 
-    /// If another worker has more tasks than this one, takes half of the difference. Otherwise tasks that ask to run
-    /// again and again would stay where they are, and run more rarely the more of them there are. If the difference is
-    /// odd, the odd task changes sides each time, and has its turn on both.
+    /// If another worker has more tasks than this one, takes half of the difference. Otherwise tasks that
+    /// always ask for another poll would stay where they are, and run more rarely the more of them there are. If the
+    /// difference is odd, the odd task changes sides each time, and has its turn on both.
     fn compare(&mut self) {
         let core = self.core;
         let last = self.compared;
@@ -189,9 +189,9 @@ impl Worker<'_> {
     }
 }
 
-/// How many tasks more another worker has than this one, which runs none just now and has `own`.
+/// How many tasks more another worker has than this one, which polls none just now and has `own`.
 ///
-/// The other worker runs one task beside those that `wait`, or has just put it back; so it has no more than it `noted`
+/// The other worker polls one task beside those that `wait`, or has just put it back; so it has no more than it `noted`
 /// lately. Its only task is left to it.
 fn how_many_more(wait: usize, noted: usize, own: usize) -> usize {
     let theirs = (wait + 1).min(noted);
@@ -205,8 +205,8 @@ mod tests {
     #[test]
     fn nobody_is_robbed_of_the_only_task() {
         for own in 0..3 {
-            assert_eq!(how_many_more(0, 1, own), 0, "it runs");
-            assert_eq!(how_many_more(1, 1, own), 0, "it waits for the next run");
+            assert_eq!(how_many_more(0, 1, own), 0, "it is polled");
+            assert_eq!(how_many_more(1, 1, own), 0, "it waits for the next poll");
             assert_eq!(how_many_more(1, 0, own), 0, "its worker was parked at its last look");
         }
     }

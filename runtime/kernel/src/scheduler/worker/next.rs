@@ -1,15 +1,15 @@
-//! What a worker runs next: [`Worker::next`] is the one function that chooses.
+//! The choice of the next task: [`Worker::next`] is the one function that chooses.
 //!
 //! Woken tasks first, then those of the class *again*; of each class the owned and the shared ones in turn, first in,
 //! first out. While woken tasks never end, *again* has its share of the time. A worker without woken tasks takes some
 //! from the injector. A worker without any task fires the late timers of other workers, and takes tasks from one of
 //! them.
 //!
-//! Rejected: the task that was woken last runs next, though others wait (a connection of HTTP/2 ran after each of its
-//! streams, with a write for each: six times as many, and 0.64 of the requests per second).
+//! Rejected: polling next the task that was woken last, though others wait (a connection of HTTP/2 ran after each of
+//! its streams, with a write for each: six times as many, and 0.64 of the requests per second).
 
 use mini_context::rules::{
-    HEAD_START, INJECTED_SHARE, LOCAL_QUEUE, LONGEST_RUN, LOOK_RUNS, MOST_OWED, STEAL_BATCH, WAKE_COST, WOKEN_SHARE,
+    HEAD_START, INJECTED_SHARE, LOCAL_QUEUE, LONGEST_POLL, LOOK_POLLS, MOST_OWED, STEAL_BATCH, WAKE_COST, WOKEN_SHARE,
 };
 
 use super::Worker;
@@ -19,7 +19,7 @@ use crate::scheduler::driver::Delivered;
 use crate::scheduler::idle::Workers;
 use crate::task::{Class, Queued};
 
-/// Why the entry that runs has its turn.
+/// Why the entry that is polled has its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Why {
     /// It is a woken task.
@@ -30,7 +30,7 @@ pub(super) enum Why {
     Share,
 }
 
-/// The part of the runs that are taken from an injector, in 64ths; they are spread evenly.
+/// The part of the polls that are taken from an injector, in 64ths; they are spread evenly.
 #[derive(Debug, Default)]
 pub(super) struct Quota {
     part: u32,
@@ -49,19 +49,19 @@ impl Quota {
             return false;
         }
         self.sum += self.part;
-        let is_due = self.sum >= LOOK_RUNS;
+        let is_due = self.sum >= LOOK_POLLS;
         if is_due {
-            self.sum -= LOOK_RUNS;
+            self.sum -= LOOK_POLLS;
         }
         is_due
     }
 }
 
-/// The part of the runs, in 64ths, for an injector with `there` tasks: the part that they are of all waiting tasks,
+/// The part of the polls, in 64ths, for an injector with `there` tasks: the part that they are of all waiting tasks,
 /// rounded up, so that the last one there does not wait for longer and longer. It has a limit, so that the tasks here
 /// go on, however many come.
 fn part_of_injector(there: usize, here: usize) -> u32 {
-    let part = (LOOK_RUNS as usize * there).div_ceil((there + here).max(1));
+    let part = (LOOK_POLLS as usize * there).div_ceil((there + here).max(1));
     (part as u32).min(INJECTED_SHARE)
 }
 
@@ -90,10 +90,10 @@ impl Debt {
         self.0
     }
 
-    /// A run has taken `took` nanoseconds. However long it was, it is made up for within bounds.
+    /// A poll has taken `took` nanoseconds. However long it was, it is made up for within bounds.
     #[inline]
     pub(super) fn note(&mut self, why: Why, took: u64) {
-        let took = took.min(LONGEST_RUN) as i64;
+        let took = took.min(LONGEST_POLL) as i64;
         self.0 = match why {
             Why::Woken => (self.0 + took).min(MOST_OWED),
             // Spare time pays what is owed, and costs nothing.
@@ -104,7 +104,7 @@ impl Debt {
 }
 
 impl<'a> Worker<'a> {
-    /// Chooses what runs next.
+    /// Chooses the next task.
     pub(super) fn next(&mut self) -> Option<Queued> {
         self.collect();
         if let Some(pick) = &self.core.pick {
@@ -112,7 +112,7 @@ impl<'a> Worker<'a> {
         }
         if self.debt.is_due() {
             if let Some(entry) = self.choose(Class::Again, Why::Share) {
-                self.again_runs += 1;
+                self.again_polls += 1;
                 return Some(entry);
             }
             self.debt.forgive();
@@ -121,7 +121,7 @@ impl<'a> Worker<'a> {
             return Some(entry);
         }
         if let Some(entry) = self.choose(Class::Again, Why::Spare) {
-            self.again_runs += 1;
+            self.again_polls += 1;
             return Some(entry);
         }
         self.queueing.end();
@@ -167,7 +167,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Sets which part of the runs of each class is taken from its injector until the next look: the part that the
+    /// Sets which part of the polls of each class is taken from its injector until the next look: the part that the
     /// tasks there are of all waiting tasks, here and there.
     pub(super) fn set_quotas(&mut self) {
         for class in Class::ALL {
@@ -198,7 +198,7 @@ impl<'a> Worker<'a> {
         }
         for (class, why) in [(Class::Woken, Why::Woken), (Class::Again, Why::Spare)] {
             if let Some(entry) = self.choose(class, why) {
-                self.again_runs += u64::from(class == Class::Again);
+                self.again_polls += u64::from(class == Class::Again);
                 self.wake_next();
                 return Some(entry);
             }
@@ -207,21 +207,21 @@ impl<'a> Worker<'a> {
     }
 
     /// Fires the timers of other workers that are late by what a wake costs, and returns how many: their owners are in
-    /// runs, maybe in some that nobody knows to be long yet.
+    /// polls, maybe in some that nobody knows to be long yet.
     fn steal_timers(&mut self) -> usize {
         let late = self.meter.now().saturating_sub(WAKE_COST);
         let is_late = |other: &&Core| other.driver().timers().may_be_due(late);
         if !self.others().any(|other| is_late(&other)) {
             return 0;
         }
-        self.ran += self.meter.leave_out(); // the last runs may not have been measured
+        self.poll_time += self.meter.leave_out(); // the last polls may not have been measured
         let timers = self.others().filter(is_late).map(|other| other.driver().fire()).sum();
         self.note_delivered(Delivered { events: 0, timers });
         self.meter.leave_out();
         timers
     }
 
-    /// A worker that was woken and has found more than it runs next wakes another one, once.
+    /// A worker that was woken and has found more than it polls next wakes another one, once.
     fn wake_next(&mut self) {
         if std::mem::take(&mut self.was_woken) && self.core.shared_len() > 0 {
             self.shared.wake_for_work();
@@ -250,7 +250,7 @@ impl<'a> Iterator for Others<'a> {
 
     fn next(&mut self) -> Option<&'a Core> {
         let &mut Others { cores, own, .. } = self;
-        let is_blocked = |other: usize| other != own && cores[other].run.is_blocked.load(Relaxed);
+        let is_blocked = |other: usize| other != own && cores[other].poll.is_blocked.load(Relaxed);
         let up = self.up.find(|&other| other != own);
         let other = up.or_else(|| self.blocked.as_mut()?.find(|&other| is_blocked(other)))?;
         Some(&cores[other])
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn one_long_run_of_woken_tasks_is_not_made_up_for_as_a_whole() {
+    fn one_long_poll_of_woken_tasks_is_not_made_up_for_as_a_whole() {
         let mut debt = Debt::default();
         debt.note(Why::Woken, 60_000 * MS);
         debt.note(Why::Share, MS);
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_here_has_a_quarter_of_the_runs_however_much_comes() {
+    fn what_waits_here_has_a_quarter_of_the_polls_however_much_comes() {
         let due = |there, here| {
             let mut quota = Quota::default();
             quota.set(there, here);

@@ -14,8 +14,8 @@ use crate::scheduler::until_idle::RECHECK;
 impl Worker<'_> {
     /// Waits until there is something to do.
     pub(super) fn park(&mut self) {
-        self.ran += self.meter.leave_out(); // the last runs may not have been measured
-        self.note_mean_run();
+        self.poll_time += self.meter.leave_out(); // the last polls may not have been measured
+        self.note_mean_poll();
         if !self.spins() {
             self.wait();
         }
@@ -23,7 +23,7 @@ impl Worker<'_> {
 
     /// Spins for the end of a blocking job, or, if there are no sockets and all other workers are parked, for a wake by
     /// another thread. Does so only if it has paid lately; says whether there is something to do. (Beside a worker that
-    /// is up, the spin would take tasks which that worker is about to run.)
+    /// is up, the spin would take tasks which that worker is about to poll.)
     fn spins(&mut self) -> bool {
         let core = self.core;
         let (spins, limit) = match self.shared.blocking.in_flight() {
@@ -36,7 +36,7 @@ impl Worker<'_> {
         }
         let has_paid = spin::until(limit, || self.sees_work());
         spins.note(has_paid);
-        self.meter.leave_out(); // the spin is no part of the next run
+        self.meter.leave_out(); // the spin is no part of the next poll
         let since = self.meter.now().saturating_sub(self.looked);
         if has_paid && (self.meter.counts_steps() || since >= limit.as_nanos() as u64) {
             self.look(); // a wait would have shown what the driver has
@@ -75,7 +75,7 @@ impl Worker<'_> {
         self.ask_ahead(0);
     }
 
-    /// Whether this thread has queued something since it found nothing to run: in the user's hook, or just now.
+    /// Whether this thread has queued something since it found nothing to poll: in the user's hook, or just now.
     fn has_queued(&self) -> bool {
         self.core.has_owned_work() || self.core.shared_len() > 0
     }

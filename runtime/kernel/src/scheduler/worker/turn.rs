@@ -22,47 +22,47 @@ impl<'a> Worker<'a> {
         Ok(worker)
     }
 
-    /// Delivers and runs what is ready, after a wait of at most `limit` if nothing is. Returns how many tasks it has
-    /// polled, and whether there is more to do.
+    /// Delivers events, and polls the tasks that are ready, after a wait of at most `limit` if nothing is. Returns how
+    /// many tasks it has polled, and whether there is more to do.
     pub fn turn(&mut self, limit: Duration) -> (usize, bool) {
         let driver = self.core.driver();
         let delivered = driver.serve(&mut self.events, None);
         self.note_delivered(delivered);
-        let mut polls = self.run_ready();
+        let mut polls = self.poll_tasks();
         if polls == 0 && !self.core.idle_queue().is_empty() {
             self.release_idle();
-            polls = self.run_ready();
+            polls = self.poll_tasks();
         }
         if polls == 0 && (!limit.is_zero() || driver.timers().clock().is_paused()) {
             self.wait_within(limit);
-            polls = self.run_ready();
+            polls = self.poll_tasks();
         }
         self.end_turn(); // first: what the hook queues is for the embedder to come back for
         (polls, self.look_back())
     }
 
-    /// Runs what is ready, for the time between two looks and the run in progress.
-    fn run_ready(&mut self) -> usize {
+    /// Polls the tasks that are ready, for the time between two looks and the poll in progress.
+    fn poll_tasks(&mut self) -> usize {
         let mut polls = 0;
         self.put_off_look();
         while self.meter.now() < self.looked.saturating_add(LOOK_TIME)
-            && (self.core.counts.runs.get() < self.look_at_run || !self.meter.counts_steps())
+            && (self.core.counts.polls.get() < self.look_at_poll || !self.meter.counts_steps())
             && let Some(entry) = self.next()
         {
-            self.run(entry);
+            self.poll_task(entry);
             polls += 1;
             self.check_process();
         }
         if polls > 0 {
             self.count_unmeasured();
-            self.note_mean_run();
+            self.note_mean_poll();
         }
         polls
     }
 
     /// As [`wait`](Worker::wait), but with a limit, and always in the reactor, where the unparker is heard.
     fn wait_within(&mut self, limit: Duration) {
-        self.meter.leave_out(); // the last runs may not have been measured
+        self.meter.leave_out(); // the last polls may not have been measured
         self.announce_wait(Wait::Reactor);
         // In this order: a job wakes its waiter before it counts as done.
         let is_waited_for = self.shared.blocking.in_flight() > 0;

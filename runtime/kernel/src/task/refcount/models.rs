@@ -18,7 +18,7 @@ struct Task {
     memory: UnsafeCell<u32>,
 }
 
-// SAFETY: `local` is touched by the thread of the model that runs the task; loom checks the other cells.
+// SAFETY: `local` is touched by the thread of the model that polls the task; loom checks the other cells.
 #[allow(unsafe_code)]
 unsafe impl Sync for Task {}
 // SAFETY: as above.

@@ -5,7 +5,7 @@ use crate::primitives::atomic::{AtomicU32, Ordering::Acquire};
 use loom::{sync::Arc, thread};
 
 /// What the last poll saw, once the state has gone idle. The task yields `yields` times first.
-fn run((state, data): &(State, AtomicU32), mut yields: u32) -> u32 {
+fn poll_until_idle((state, data): &(State, AtomicU32), mut yields: u32) -> u32 {
     loop {
         let _ = state.start();
         let seen = data.load(Relaxed);
@@ -37,14 +37,14 @@ fn woken_task(wake: fn(&State) -> bool) {
                 queue.swap(1, Release);
             }
         });
-        let mut seen = run(&task, 1);
+        let mut seen = poll_until_idle(&task, 1);
         if queued.swap(0, Acquire) == 1 {
-            seen = run(&task, 0);
+            seen = poll_until_idle(&task, 0);
             assert_eq!(seen, 1);
         }
         waker.join().unwrap();
         if queued.swap(0, Acquire) == 1 {
-            seen = run(&task, 0);
+            seen = poll_until_idle(&task, 0);
         }
         assert_eq!(seen, 1);
     });
@@ -69,7 +69,7 @@ fn cancelled_task(finish: impl Fn(&State) -> OnPending + Send + Sync + 'static) 
         let other = state.clone();
         let canceller = thread::spawn(move || other.cancel());
         let mut drops = 0;
-        let run = |drops: &mut u32| match state.start().0 {
+        let poll = |drops: &mut u32| match state.start().0 {
             OnStart::Drop => {
                 *drops += 1;
                 state.finish_done();
@@ -81,15 +81,15 @@ fn cancelled_task(finish: impl Fn(&State) -> OnPending + Send + Sync + 'static) 
                 }
             }
         };
-        run(&mut drops);
+        poll(&mut drops);
         if let OnWake::Enqueue = canceller.join().unwrap() {
-            run(&mut drops);
+            poll(&mut drops);
         }
         assert_eq!(drops, 1);
     });
 }
 
-/// Two foreign threads wake an owned task while its owner drains, runs and finishes a poll.
+/// Two foreign threads wake an owned task while its owner drains, starts and finishes a poll.
 ///
 /// Fails when `take_remote` is a load and a store instead of a swap, or `notify` is Relaxed.
 #[test]
@@ -129,7 +129,7 @@ fn a_remote_wake_reaches_the_owner_exactly_once_or_more_but_never_zero_times() {
     });
 }
 
-/// Another thread cancels an owned task while its owner runs it: the future is dropped once.
+/// Another thread cancels an owned task while its owner polls it: the future is dropped once.
 ///
 /// Planted: `take_remote` that looks at the bits, and clears them by a store.
 #[test]
@@ -145,7 +145,7 @@ fn a_remote_cancel_drops_an_owned_task_once() {
             })
         });
         let (state, mut drops) = (&task.0, 0);
-        let mut run = || {
+        let mut poll = || {
             let is_cancelled = state.start().0 == OnStart::Drop || state.finish_pending() == OnPending::Drop;
             if is_cancelled {
                 drops += 1;
@@ -155,7 +155,7 @@ fn a_remote_cancel_drops_an_owned_task_once() {
         let mut drain = || {
             for _ in 0..task.1.swap(0, AcqRel) {
                 if state.take_remote() == OnWake::Enqueue {
-                    run();
+                    poll();
                 }
             }
         };

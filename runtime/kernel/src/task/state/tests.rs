@@ -139,7 +139,7 @@ fn edge_1_a_waker_leaves_its_reference_with_an_idle_task_alone() {
     let state = State::shared();
     assert!(!state.wake_owing(), "it is queued");
     assert_eq!(state.start(), (OnStart::Poll, false));
-    assert!(!state.wake_owing(), "it runs");
+    assert!(!state.wake_owing(), "it is polled");
     assert_eq!(state.finish_pending(), OnPending::Idle, "nothing was done");
     assert!(state.wake_owing());
     assert_eq!(state.start(), (OnStart::Poll, true));

@@ -58,8 +58,8 @@ impl Shared {
         self.queued.fetch_add(1, Release);
     }
 
-    /// What `Queued::run` does, if there is a place in a queue. Each poll but the last leaves a waker behind.
-    fn run(&self, is_last: bool) {
+    /// What `Queued::poll_or_drop` does, if there is a place in a queue. Each poll but the last leaves a waker behind.
+    fn poll_or_drop(&self, is_last: bool) {
         if self.queued.swap(0, Acquire) == 0 {
             return;
         }
@@ -134,7 +134,7 @@ impl Shared {
         let other = task.clone();
         thread::spawn(move || {
             other.wake();
-            other.run(true);
+            other.poll_or_drop(true);
         })
     }
 
@@ -143,7 +143,7 @@ impl Shared {
         if !self.has_ended.load(Relaxed) {
             self.cancel();
         }
-        self.run(true);
+        self.poll_or_drop(true);
         assert!(self.has_ended.load(Relaxed));
         self.drop_wakers();
     }
@@ -167,11 +167,11 @@ fn references_counted_by_who_polls_and_left_in_the_queue_come_out_even() {
         let other = task.clone();
         let worker = thread::spawn(move || {
             other.wake();
-            other.run(false);
+            other.poll_or_drop(false);
             other.wake();
-            other.run(true);
+            other.poll_or_drop(true);
         });
-        task.run(false);
+        task.poll_or_drop(false);
         task.wake_by_ref();
         worker.join().unwrap();
         task.settle();
@@ -189,7 +189,7 @@ fn a_task_without_a_handle_is_freed_where_it_ends() {
     loom::model(|| {
         let task = Shared::new();
         let worker = Shared::wake_elsewhere(&task);
-        task.run(false);
+        task.poll_or_drop(false);
         task.leave();
         worker.join().unwrap();
         task.check();
@@ -211,7 +211,7 @@ fn a_reference_left_in_the_queue_of_a_cancelled_task_is_given_back() {
             other.release();
             other.drop_wakers();
         });
-        task.run(false);
+        task.poll_or_drop(false);
         task.leave();
         worker.join().unwrap();
         canceller.join().unwrap();
