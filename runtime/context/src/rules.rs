@@ -1,5 +1,5 @@
-//! The numbers that decide which task runs, which worker is woken, and when a worker looks around: each a time, a share
-//! or a size, with its reason. All numbers of that kind are here.
+//! The numbers that decide which task runs, which worker is woken, and when a worker checks its driver: each a time, a
+//! share or a size, with its reason. All numbers of that kind are here.
 //!
 //! Twelve are chosen, in the first three sections. All others follow from them, but for three: the length of a local
 //! queue is a matter of memory, the width of the wheel's slots one of accuracy, and `IN_A_ROW` one of other crates.
@@ -13,7 +13,8 @@ use std::time::Duration;
 
 // Times.
 
-/// The delay that one task may impose on others: how often the monitor looks, and workers compare their queues.
+/// The delay that one task may impose on others: how often the monitor checks the workers, and workers compare their
+/// queues.
 pub const TICK: Duration = Duration::from_millis(1);
 
 const AGAIN_TIME: Duration = Duration::from_micros(100);
@@ -23,7 +24,7 @@ const AGAIN_TIME: Duration = Duration::from_micros(100);
 ///
 /// Longer than two wakes of a worker: a task that needs less is done before another worker could have helped, and a
 /// handler of requests that yields now and then stays among the woken ones. If many woken tasks wait, the limit is
-/// [`LOOK_TIME`] divided by their number: otherwise a thousand tasks that compute would delay others by a tenth of a
+/// [`CHECK_TIME`] divided by their number: otherwise a thousand tasks that compute would delay others by a tenth of a
 /// second before they are of that class.
 #[cfg(not(any(loom, shuttle)))]
 pub const AGAIN_AFTER: u32 = nanos(AGAIN_TIME) as u32;
@@ -58,8 +59,8 @@ pub const OVERHEAD: u32 = 20;
 
 // Sizes.
 
-/// A worker looks after this many polls too: a look costs a system call, about as much as eight short polls.
-pub const LOOK_POLLS: u32 = 64;
+/// The most polls between two driver checks: a check costs a system call, about as much as eight short polls.
+pub const CHECK_POLLS: u32 = 64;
 
 /// The units that a task may spend in a poll before it has to yield.
 pub const BUDGET: u8 = 128;
@@ -81,22 +82,22 @@ pub const REFUSALS: u16 = (BUDGET as u16).pow(2);
 /// set of futures of the crate `futures` polls a child twice, and streams of such sets nest.
 pub const IN_A_ROW: u8 = 16;
 
-// Looks and classes.
+// Driver checks and classes.
 
-/// A worker looks at its driver and the injector after this many nanoseconds plus the poll in progress.
+/// The time from one driver check of a worker to the next, in nanoseconds; the poll in progress comes on top.
 ///
 /// It bounds the delay of an event while tasks run that never wait, by half of the delay that one task may impose:
-/// there is a look in each such time. With looks every 100 µs the 99th percentile of an echo with 64 connections
-/// doubled: a look that finds one event at a time costs a system call for each.
-pub const LOOK_TIME: u64 = nanos(TICK) / 2;
+/// there is a driver check in each such time. With checks every 100 µs the 99th percentile of an echo with 64
+/// connections doubled: a check that finds one event at a time costs a system call for each.
+pub const CHECK_TIME: u64 = nanos(TICK) / 2;
 
-/// If tasks of the class *again* wait, and no woken task, a worker looks after this many nanoseconds, or rather after
-/// the poll that ends nearest to then, judging by the mean of such polls. A newcomer then waits for *again* tasks only,
-/// and no longer than for a task that is not of that class yet.
+/// If tasks of the class *again* wait, and no woken task, a driver check comes after this many nanoseconds, or rather
+/// after the poll that ends nearest to then, judging by the mean of such polls. A newcomer then waits for *again* tasks
+/// only, and no longer than for a task that is not of that class yet.
 ///
-/// A look that finds something costs 5 to 6 µs: the call, a smaller batch for the task that it wakes, colder caches. So
-/// this is the shortest interval of which a look takes one part in [`OVERHEAD`]. With 40 µs a QUIC stream lost 8 %.
-pub const AGAIN_LOOK: u64 = nanos(AGAIN_TIME);
+/// A check that finds something costs 5 to 6 µs: the call, a smaller batch for the task that it wakes, colder caches.
+/// So this is the shortest interval of which a check takes one part in [`OVERHEAD`]. With 40 µs a QUIC stream lost 8 %.
+pub const AGAIN_CHECK: u64 = nanos(AGAIN_TIME);
 
 /// The lower limit of [`AGAIN_AFTER`] if many tasks wait: a tenth. A measured short poll is also charged with the
 /// unmeasured polls around it. So tasks that do the same get into the same class after a few such samples, not after
@@ -117,28 +118,28 @@ pub const LONGEST_POLL: u64 = nanos(PATIENCE);
 
 /// The number of tasks that a worker takes from its inbox between two polls: other threads may post faster than it
 /// polls.
-pub const MAIL_LIMIT: usize = LOOK_POLLS as usize;
+pub const MAIL_LIMIT: usize = CHECK_POLLS as usize;
 
-/// The largest part of [`LOOK_POLLS`] that goes to an injector: tasks in the worker's own queues get a quarter, however
-/// many come from outside, as *again* does while woken tasks run.
-pub const INJECTED_SHARE: u32 = LOOK_POLLS / (WOKEN_SHARE as u32 + 1) * WOKEN_SHARE as u32;
+/// The largest part of [`CHECK_POLLS`] that goes to an injector: tasks in the worker's own queues get a quarter,
+/// however many come from outside, as *again* does while woken tasks run.
+pub const INJECTED_SHARE: u32 = CHECK_POLLS / (WOKEN_SHARE as u32 + 1) * WOKEN_SHARE as u32;
 
 /// The most polls that one reading of the clock serves. With twice as many, a poll would save less than a nanosecond,
 /// and more polls would go unmeasured when some become long.
 pub const READ_INTERVAL: u32 = (READ_COST / 2).next_power_of_two();
 
 /// After a long poll that was not known to be long and not measured, every poll is measured until this many were short.
-pub const SURPRISE: u32 = LOOK_POLLS;
+pub const SURPRISE: u32 = CHECK_POLLS;
 
 /// The CPU time that a poll may take within a tick before its worker counts as stalled: from here on it delays its
-/// look.
-pub const STALL: Duration = Duration::from_nanos(LOOK_TIME);
+/// driver check.
+pub const STALL: Duration = Duration::from_nanos(CHECK_TIME);
 
 // Queues.
 
-/// The most tasks that a thief takes, which is work until its second look. The thief copies them all before it knows
-/// whether it gets them, and the owner keeps running during the copy.
-pub const STEAL_BATCH: u32 = 2 * LOOK_POLLS;
+/// The most tasks that a thief takes, which is work until its second driver check. The thief copies them all before it
+/// knows whether it gets them, and the owner keeps running during the copy.
+pub const STEAL_BATCH: u32 = 2 * CHECK_POLLS;
 
 /// The capacity of a local queue: 8 KiB of memory.
 #[cfg(not(any(loom, shuttle)))]
@@ -164,7 +165,7 @@ pub const MOST_WAITS: u32 = OVERHEAD * OVERHEAD;
 // Timers.
 
 /// Timers that are fired or filed again under one lock.
-pub const TIMER_BATCH: usize = LOOK_POLLS as usize;
+pub const TIMER_BATCH: usize = CHECK_POLLS as usize;
 
 /// A turn of the timers ends after this many nanoseconds, even if more timers are due or have to be filed again: other
 /// timers and tasks do not wait for a million of them. The next turn continues.
@@ -178,10 +179,10 @@ pub const FEW_TIMERS: usize = (WAKE_COST / READ_COST as u64) as usize;
 pub const SLOT_BITS: u32 = 16;
 
 /// The most slots that the first timer of a crowd waits: as late as a worker with work sees an event.
-pub const CROWD_SLOTS: u64 = LOOK_TIME.div_ceil(1 << SLOT_BITS);
+pub const CROWD_SLOTS: u64 = CHECK_TIME.div_ceil(1 << SLOT_BITS);
 
-/// Fewer timers are no crowd: this many wakes fit into the time between two looks.
-pub const LEAST_CROWD: usize = LOOK_TIME.div_ceil(WAKE_COST) as usize;
+/// Fewer timers are no crowd: this many wakes fit into the time between two driver checks.
+pub const LEAST_CROWD: usize = CHECK_TIME.div_ceil(WAKE_COST) as usize;
 
 const fn nanos(duration: Duration) -> u64 {
     duration.as_nanos() as u64

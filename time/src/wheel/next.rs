@@ -2,7 +2,7 @@
 //!
 //! `Timers` asks after each turn and before each park.
 
-use mini_context::rules::{CROWD_SLOTS, FEW_TIMERS, LEAST_CROWD, LOOK_TIME, WAKE_COST};
+use mini_context::rules::{CHECK_TIME, CROWD_SLOTS, FEW_TIMERS, LEAST_CROWD, WAKE_COST};
 
 use super::slab::NIL;
 use super::tick::{LEVELS, Tick};
@@ -70,7 +70,7 @@ impl Wheel {
         }
     }
 
-    /// Until when to wait if the next deadline is `first`: not before `first`, and at most [`LOOK_TIME`] after it.
+    /// Until when to wait if the next deadline is `first`: not before `first`, and at most [`CHECK_TIME`] after it.
     ///
     /// If deadlines follow each other by less than [`WAKE_COST`], one wait to the last of them serves all: a wake for
     /// each would take longer than the distance between them. Equal deadlines are no crowd, as one wait serves them
@@ -94,7 +94,7 @@ impl Wheel {
                 (until, count) = (to, count + here);
             }
         }
-        if count < LEAST_CROWD { first } else { until.min(first.saturating_add(LOOK_TIME)) }
+        if count < LEAST_CROWD { first } else { until.min(first.saturating_add(CHECK_TIME)) }
     }
 
     /// How many of the timers in the near slot of `tick` have a deadline in that tick and after `first`, and the first

@@ -4,7 +4,7 @@ mod oracle;
 
 use std::task::Waker;
 
-use mini_context::rules::{FEW_TIMERS, LEAST_CROWD, LOOK_TIME, WAKE_COST};
+use mini_context::rules::{CHECK_TIME, FEW_TIMERS, LEAST_CROWD, WAKE_COST};
 
 use super::{ListId, NEVER, Wheel};
 use crate::probe::Probe;
@@ -280,8 +280,8 @@ const FIRST: u64 = 5 * TICK + 9;
 
 #[test]
 fn a_crowd_is_waited_for_as_a_whole_for_as_long_as_it_lasts() {
-    assert_eq!(wait_for(1_000, 5_000), FIRST + LOOK_TIME);
-    assert_eq!(wait_for(100, WAKE_COST), FIRST + LOOK_TIME);
+    assert_eq!(wait_for(1_000, 5_000), FIRST + CHECK_TIME);
+    assert_eq!(wait_for(100, WAKE_COST), FIRST + CHECK_TIME);
     assert_eq!(wait_for(100, WAKE_COST + 1), FIRST);
     assert_eq!(wait_for(40, 5_000), FIRST + 200_000);
 }

@@ -75,9 +75,9 @@ pub struct Core {
     pub pick: Option<Arc<dyn Pick>>,
     /// Is told what the owner does, if the user asks for that.
     pub observers: Vec<Box<dyn ObserveCore>>,
-    /// Entries in the owner's queue, as of its last look at the driver.
+    /// Entries in the owner's queue, as of its last driver check.
     queued: AtomicUsize,
-    /// Shared tasks of each class here, as of the same look, when the owner polled none.
+    /// Shared tasks of each class here, as of the same check, when the owner polled none.
     noted: [AtomicUsize; 2],
     /// The owner, as a `ThreadNumber`.
     owner: AtomicI32,
@@ -99,9 +99,9 @@ pub struct Core {
 /// What the owner's current poll means to other threads.
 #[derive(Debug, Default)]
 pub struct PollState {
-    /// The poll has lasted since the monitor's last look. Written by the monitor.
+    /// The poll has lasted since the monitor's last check. Written by the monitor.
     pub is_stalled: AtomicBool,
-    /// The poll is expected to last longer than the time between two looks. Written by the owner.
+    /// The poll is expected to last longer than the time between two driver checks. Written by the owner.
     pub(crate) is_in_long_poll: AtomicBool,
     /// The poll is expected to last longer than it takes to wake another worker, and the owner has woken none in it.
     /// Written by the owner.
@@ -420,7 +420,7 @@ impl Core {
         }
     }
 
-    /// The shared tasks of a class that were here at the owner's last look.
+    /// The shared tasks of a class that were here at the owner's last driver check.
     pub(crate) fn noted(&self, class: Class) -> usize {
         self.noted[class as usize].load(Relaxed)
     }

@@ -1,7 +1,7 @@
 //! The driver that a worker waits on: the reactor of its runtime and the timers of its core.
 //!
 //! [`Driver::park`] is the only place of the runtime that blocks for I/O or time. The worker also [polls](Driver::poll)
-//! it at each of its looks. While all workers are stuck the monitor turns it.
+//! it at each driver check. While all workers are stuck the monitor turns it.
 
 use std::io;
 use std::sync::Arc;
@@ -106,7 +106,7 @@ impl Driver {
         &self.handle.poller
     }
 
-    /// Rings again if this look may have heard a ring that was meant for the poller.
+    /// Rings again if this poll of the reactor may have heard a ring that was meant for the poller.
     fn pass_notify_on(&self, events: &Events) {
         if events.has_bell() && self.handle.poller.is_taken() {
             self.handle.reactor.notify();

@@ -21,9 +21,9 @@
 //!      '---> another thread in `block_on` ---> OUT, rung
 //! ```
 //!
-//! A ring is a write to the eventfd in the epoll, so it makes the epoll readable until a turn looks. Every turn looks
-//! there, even without sockets. A thread in `block_on` retracts the announcement, and receives rings in the embedder's
-//! place. When it leaves, it rings, and the embedder's next turn puts everything in order (`Embedder`).
+//! A ring is a write to the eventfd in the epoll, so it makes the epoll readable until a turn polls it. Every turn
+//! polls it there, even without sockets. A thread in `block_on` retracts the announcement, and receives rings in the
+//! embedder's place. When it leaves, it rings, and the embedder's next turn puts everything in order (`Embedder`).
 //!
 //! Rejected: keeping the core between turns (`block_on` of the embedder would wait for itself). A descriptor of its own
 //! in addition to the epoll (a write more per wake).
@@ -48,7 +48,7 @@ impl Embedder {
         !self.watched.load(Relaxed) && !self.watched.swap(true, SeqCst)
     }
 
-    /// Asked by a thread that leaves the core, after its last look at the reactor: whether it must ring.
+    /// Asked by a thread that leaves the core, after its last check of the reactor: whether it must ring.
     pub(crate) fn is_watched(&self) -> bool {
         self.watched.load(SeqCst)
     }
@@ -88,14 +88,14 @@ mod models {
     /// An embedder begins to watch while a thread in `block_on` leaves, which may hear the embedder's ring: the
     /// descriptor is readable afterwards.
     ///
-    /// Fails when `watch` rings before it says that it watches, or when the leaver asks before its last look.
+    /// Fails when `watch` rings before it says that it watches, or when the leaver asks before its last check.
     #[test]
     fn who_leaves_a_core_unparks_for_the_embedder() {
         loom::model(|| {
             let shared = Arc::new((Embedder::default(), Mutex::new(false)));
             let leaving = shared.clone();
             let leaver = thread::spawn(move || {
-                *leaving.1.lock().unwrap() = false; // its last look
+                *leaving.1.lock().unwrap() = false; // its last check
                 if leaving.0.is_watched() {
                     *leaving.1.lock().unwrap() = true;
                 }

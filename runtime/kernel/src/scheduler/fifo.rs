@@ -3,13 +3,13 @@
 //! Tasks that do not fit into a full local queue go to the injector, and a worker that has nothing left takes a share
 //! under one lock. Asking whether the queue is empty is one plain load, as workers ask before every poll; only a thread
 //! that adds or takes an entry locks. Neither orders anything outside of the queue. Ordering comes from the fence of
-//! `idle.rs` or `unparker.rs`: it follows a push, and the worker's last look before its wait follows it.
+//! `idle.rs` or `unparker.rs`: it follows a push, and the worker's last check before its wait follows it.
 //!
 //! Rejected: a list of blocks without a lock (`SegQueue` of `crossbeam-queue`, which stood here). A push and a pop take
-//! more instructions than with the lock, as does a look, and no fewer locked ones; with 1, 2 and 8 threads that push at
-//! once the times are the same within their spread. It allocates and frees every few dozen entries, on different
-//! threads, and malloc answers that with a lock that sleeps in the kernel: a third of all futex calls while 200,000
-//! timers fired in a second on two workers. Its two crates were a tenth of what a user compiles.
+//! more instructions than with the lock, as does a check for work, and no fewer locked ones; with 1, 2 and 8 threads
+//! that push at once the times are the same within their spread. It allocates and frees every few dozen entries, on
+//! different threads, and malloc answers that with a lock that sleeps in the kernel: a third of all futex calls while
+//! 200,000 timers fired in a second on two workers. Its two crates were a tenth of what a user compiles.
 
 use std::collections::VecDeque;
 

@@ -4,7 +4,7 @@
 //! into the injector.
 //!
 //! The protocol only has to make sure that a task in the injector is seen while *all* workers are parked; a worker that
-//! is up looks into the injector at each of its looks, and once more before it parks:
+//! is up looks into the injector at each driver check, and once more before it parks:
 //!
 //! ```text
 //! worker                                   other thread
@@ -15,7 +15,8 @@
 //! ```
 //!
 //! The fences are ordered. If B2 comes before the A2 of some worker, that worker's A3 sees B1. Otherwise every A2 came
-//! first, and B3 sees all bits. A worker that is parked but has been unparked already is on its way up, and will look.
+//! first, and B3 sees all bits. A worker that is parked but has been unparked already is on its way up, and will look
+//! there.
 //!
 //! Work in a worker's own queue needs no such care: its owner is up. `wake.rs` says when another worker is woken for
 //! it.
@@ -239,7 +240,7 @@ mod models {
     }
 
     /// A worker that is about to get stuck queues a task, and wakes another one only if one is parked and none
-    /// searches. The searcher finds the task, or sees it in its last look, or is woken.
+    /// searches. The searcher finds the task, or sees it in its last check, or is woken.
     ///
     /// Planted: no fence in `park`.
     #[test]
@@ -255,7 +256,7 @@ mod models {
                 idle.finish_search();
                 if !is_found {
                     idle.park(0);
-                    is_found = queue.load(Acquire) > 0; // the last look
+                    is_found = queue.load(Acquire) > 0; // the last check
                 }
                 is_found
             });

@@ -1,18 +1,18 @@
-//! The monitor of a multi-threaded runtime: a thread that looks, every millisecond while a worker is up, whether one is
-//! stalled.
+//! The monitor of a multi-threaded runtime: a thread that checks every millisecond, while a worker is up, whether one
+//! is stalled.
 //!
 //! Started with the first worker of a runtime that has several, or before that when it is needed. It never polls tasks,
 //! and turns the driver only while all workers are stuck. A worker is *stalled* if it has made no progress between two
-//! looks, and has used the CPU in that time or waits for something other than a CPU. A worker that only waits for a
+//! checks, and has used the CPU in that time or waits for something other than a CPU. A worker that only waits for a
 //! CPU, on a machine that has too few, continues by itself, and a helper would have to wait for that CPU too.
 //!
 //! A stalled worker is *stuck*, as is one in a poll that it expects to be long (`worker.rs`) or in `block_in_place`.
 //! The tasks and timers of a stuck worker are open to others: thieves may take even the task in its next slot, the
-//! poller serves its timers along with the sockets of all, and workers that are up fire its timers at their looks. The
-//! monitor wakes a parked worker for the tasks that wait there, and makes sure that there is a poller.
+//! poller serves its timers along with the sockets of all, and workers that are up fire its timers at their driver
+//! checks. The monitor wakes a parked worker for the tasks that wait there, and makes sure that there is a poller.
 //!
-//! If all workers are parked at a look, the monitor sleeps without a timeout; the next worker that is unparked wakes
-//! it, and it looks after a tick. An unpark pays a fence and a load for this, and a system call once a tick at most.
+//! If all workers are parked at a check, the monitor sleeps without a timeout; the next worker that is unparked wakes
+//! it, and it checks after a tick. An unpark pays a fence and a load for this, and a system call once a tick at most.
 //!
 //! ```text
 //! worker                           monitor
@@ -61,7 +61,7 @@ impl Monitor {
         self.thread.get().is_some()
     }
 
-    /// Returns `true` if the poller, thieves and workers at their looks must serve stuck workers too.
+    /// Returns `true` if the poller, thieves and workers at their driver checks must serve stuck workers too.
     #[inline]
     pub(crate) fn has_stuck(&self) -> bool {
         self.has_stuck.load(Relaxed)

@@ -70,7 +70,7 @@ pub trait ObserveCore: Send + Sync {
     /// The owner wakes a future of the idle queue.
     fn wakes_idle(&self) {}
 
-    /// A look at the driver or a wait follows, or the owner leaves the core. May run code of a user.
+    /// A driver check or a wait follows, or the owner leaves the core. May run code of a user.
     fn turn_ends(&self) {}
 
     /// The numbers of tasks that wait here, and for any worker.

@@ -1,7 +1,7 @@
 //! The poller of a runtime: which of its parked workers waits for events.
 //!
 //! All workers of a runtime share one reactor. One parked worker, the *poller*, waits in it; the other parked workers
-//! wait as threads, and a worker that is up only looks now and then. So a batch of events comes to one worker, which
+//! wait as threads, and a worker that is up only checks now and then. So a batch of events comes to one worker, which
 //! shares it if that pays, and no socket has to wait for a certain worker. Asked by `driver.rs`; a worker chooses its
 //! wait before it announces it (`unparker.rs`), and gives the role up when it is up again.
 //!
@@ -27,9 +27,10 @@
 //! worker, which has been unparked and is on its way up: it comes to A1 when the role is free already, or sees at A3
 //! that it is. A poller whose polls of tasks are long wakes another worker as soon as it begins one.
 //!
-//! An unpark of the poller is an event of the reactor, and another thread that looks there may receive it. That thread
-//! unparks again if the role is taken: the first unpark saw the poller's announcement, so the role is taken until the
-//! poller is up. A single worker takes the role too once there is a monitor, which may look there in its place.
+//! An unpark of the poller is an event of the reactor, and another thread that polls the reactor may receive it. That
+//! thread unparks again if the role is taken: the first unpark saw the poller's announcement, so the role is taken
+//! until the poller is up. A single worker takes the role too once there is a monitor, which may poll the reactor in
+//! its place.
 //!
 //! Rejected: a reactor per worker. Two wake up for half a batch each, each with a wait of its own (on two workers 4 to
 //! 5 requests a wait, with one reactor 7 to 8), and the sockets of a worker that does not get its CPU wait with it. A
@@ -130,7 +131,8 @@ mod models {
 
     /// The first socket comes while both workers park: one of them waits for its events, or is unparked.
     ///
-    /// Fails when the socket is counted after the look at the parked workers, or when A3 doesn't ask for sockets again.
+    /// Fails when the socket is counted after the check of the parked workers, or when A3 doesn't ask for sockets
+    /// again.
     #[test]
     fn a_first_socket_is_seen_or_someone_is_woken() {
         loom::model(|| {

@@ -55,7 +55,7 @@ impl Spins {
 /// the spin, the time is up: another thread needs the CPU.)
 pub(crate) fn until(limit: Duration, mut is_over: impl FnMut() -> bool) -> bool {
     if !HAS_TIME {
-        return is_over(); // a model has no use for more looks
+        return is_over(); // a model has no use for more checks
     }
     let deadline = Deadline::after(limit);
     while !deadline.is_over() {
@@ -87,12 +87,12 @@ mod tests {
 
     #[test]
     fn a_spin_ends_when_it_is_over_and_when_it_is_not() {
-        let mut looks = 0;
+        let mut checks = 0;
         assert!(until(Duration::from_secs(60), || {
-            looks += 1;
-            looks == 3
+            checks += 1;
+            checks == 3
         }));
-        assert_eq!(looks, 3);
+        assert_eq!(checks, 3);
         assert!(!until(SPIN_FOR_JOB, || false));
     }
 

@@ -1,7 +1,7 @@
 //! The unparker of a core: how another thread gets a parked worker out of its wait, with one syscall per park at most.
 //!
 //! Rung after something was put where the worker will look: its inbox, its wheel, the injector. The worker calls
-//! [`announce`](Unparker::announce) before its last look and [`retract`](Unparker::retract) after the wait.
+//! [`announce`](Unparker::announce) before its last check and [`retract`](Unparker::retract) after the wait.
 //!
 //! ```text
 //! worker                               other thread
@@ -195,7 +195,7 @@ mod models {
                 }
             }
             let rings = pushers.map(|pusher| pusher.join().unwrap()).into_iter().filter(|rung| *rung).count();
-            assert!(rings <= waits + 1, "{rings} rings for {waits} waits and a last look");
+            assert!(rings <= waits + 1, "{rings} rings for {waits} waits and a last check");
         });
     }
 }

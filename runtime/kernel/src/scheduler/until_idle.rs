@@ -1,6 +1,6 @@
 //! `UntilIdle`: the callers that wait until nothing is left to do.
 //!
-//! `Runtime::run_until_idle` asks; the workers answer, each of which looks before it waits. While a thread asks, no
+//! `Runtime::run_until_idle` asks; the workers answer, each of which checks before it waits. While a thread asks, no
 //! wait is longer than [`RECHECK`], because some events ring no worker: a worker that ends the last task and leaves its
 //! core at once, a last job, an abort handle that is dropped. While no thread asks, all this is one load.
 //!
@@ -26,7 +26,7 @@
 //! not found, as the count does not distinguish the handle from a waker; nor are local tasks of other threads, where
 //! the system lacks a fence for looking at them (`task/owned.rs`).
 //!
-//! Rejected: a look at each end of a task (an instruction and a branch more in each, for few programs).
+//! Rejected: a check at each end of a task (an instruction and a branch more in each, for few programs).
 
 use std::cell::{Cell, RefCell};
 use std::task::Waker;
@@ -41,7 +41,7 @@ use crate::scheduler::shutdown::LeftTask;
 use crate::task::Task;
 use crate::task::owned::Seats;
 
-/// How long a worker waits at most while somebody asks. A hundred looks a second cost nothing, and nobody notices when
+/// How long a worker waits at most while somebody asks. A hundred checks a second cost nothing, and nobody notices when
 /// a program ends that much later.
 pub(crate) const RECHECK: Duration = Duration::from_millis(10);
 
@@ -78,7 +78,7 @@ impl UntilIdle {
     pub(crate) fn tell(&self, asked: u64, lost: Vec<LeftTask>) {
         let mut waiting = lock(&self.waiting);
         if asked != waiting.asked {
-            return; // the worker looks again soon
+            return; // the worker checks again soon
         }
         waiting.lost = lost;
         let wakers = std::mem::take(&mut waiting.wakers);
@@ -94,7 +94,7 @@ impl<'a> Asking<'a> {
         waiting.asked += 1;
         let _stale = std::mem::take(&mut waiting.lost); // a caller that has not taken it yet is told once more
         drop(waiting);
-        // A worker that has parked before waits without a limit, and must look.
+        // A worker that has parked before waits without a limit, and must check.
         for core in shared.all_cores() {
             core.unparker.unpark();
         }

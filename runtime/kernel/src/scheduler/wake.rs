@@ -7,8 +7,8 @@
 //! known, decide at once. So a parked worker is woken
 //!
 //! 1. by a worker in whose queue tasks have waited for that long, always behind another task
-//!    ([`Queueing::has_lasted`]), or whose look or wait has brought tasks that will wait for that long, by its mean
-//!    poll lately ([`will_last`]),
+//!    ([`Queueing::has_lasted`]), or whose driver check or wait has brought tasks that will wait for that long, by its
+//!    mean poll lately ([`will_last`]),
 //! 2. by a worker that begins a poll known to take longer, while tasks wait, or that queues tasks in such a poll or in
 //!    a stall ([`Shared::wake_early`]),
 //! 3. by the monitor, for a worker in a poll that was not known to be long (`monitor.rs`),
@@ -88,8 +88,8 @@ impl Shared {
     /// woken, once.
     ///
     /// A single task is left to the owner, which polls it next, unless the current poll is longer than the time between
-    /// two looks. In a poll that the monitor has found to be a stall, which may last for any time, each task wakes a
-    /// worker.
+    /// two driver checks. In a poll that the monitor has found to be a stall, which may last for any time, each task
+    /// wakes a worker.
     #[inline]
     pub(crate) fn wake_early(&self, core: &Core) {
         if core.poll.wakes_early.load(Relaxed) || core.poll.is_stalled.load(Relaxed) {

@@ -1,9 +1,9 @@
-//! The loop that works on a core: choose a task, poll it, look around when it is time, park when there is nothing.
+//! The loop that works on a core: choose a task, poll it, check the driver when it is time, park when there is nothing.
 //!
 //! Called by `block_on` on the calling thread, and by the worker threads of a multi-threaded runtime.
 //!
-//! After a poll the worker reads the time (`meter.rs`) and glances at what may be due (`worker/look.rs`). The inbox is
-//! looked at before each poll, as that takes one load. All that is known of the next poll is the duration of the
+//! After a poll the worker reads the time (`meter.rs`) and asks what is due (`worker/check.rs`). It reads the inbox
+//! before each poll, as asking for mail takes one load. All that is known of the next poll is the duration of the
 //! task's last one. It is used before the poll begins: other workers are told of a poll that is expected to be long.
 //!
 //! Rejected: reading the time after 1, 2, 4, ... polls (short polls between long ones delay the reading).
@@ -12,7 +12,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mini_context::rules::{AGAIN_AFTER, AGAIN_LOOK, LOOK_TIME, WAKE_COST};
+use mini_context::rules::{AGAIN_AFTER, AGAIN_CHECK, CHECK_TIME, WAKE_COST};
 use mini_net::Events;
 
 use crate::primitives::atomic::Ordering::Relaxed;
@@ -28,8 +28,8 @@ use crate::scheduler::wake::Queueing;
 use crate::task::{Class, Polled, Queued};
 use crate::threads;
 
+mod check;
 mod free_core;
-mod look;
 mod next;
 mod park;
 mod thread;
@@ -59,17 +59,17 @@ pub struct Worker<'a> {
     pub(crate) is_in_block_on: bool,
     pub events: Events,
     meter: Meter<'a>,
-    /// When the worker last looked, and at which number of polls it looks again at the latest.
-    looked: u64,
-    look_at_poll: u64,
+    /// The time of the last driver check, and the number of polls at which the next one comes at the latest.
+    checked_at: u64,
+    check_at_poll: u64,
     /// Nanoseconds of polls since then, and how long a poll took on average before.
     poll_time: u64,
     mean_poll: u64,
     /// How many of those polls were of the class *again*, and their nanoseconds.
     again_polls: u64,
     again_time: u64,
-    /// How long after a look the next one comes if only tasks of that class wait.
-    again_look: u64,
+    /// How long after a driver check the next one comes if only tasks of that class wait.
+    again_check: u64,
     /// A task that asks for another poll is of the class *again* if it has run for this long without a wait.
     again_after: u32,
     /// When to ask again whether the tasks that wait are worth another worker.
@@ -131,13 +131,13 @@ impl<'a> Worker<'a> {
             is_in_block_on: false,
             events: kept.events,
             meter: Meter::new(core.driver().timers().clock().clone(), &core.left_out),
-            looked: 0,
-            look_at_poll: 0,
+            checked_at: 0,
+            check_at_poll: 0,
             poll_time: 0,
             mean_poll: 0,
             again_polls: 0,
             again_time: 0,
-            again_look: AGAIN_LOOK,
+            again_check: AGAIN_CHECK,
             again_after: AGAIN_AFTER,
             ask_at: 0,
             compare_at: 0,
@@ -178,7 +178,7 @@ impl<'a> Worker<'a> {
                     }
                     self.check_process();
                     if self.meter.is_fresh() {
-                        self.glance();
+                        self.check_time();
                     }
                 }
                 None => {
@@ -309,7 +309,7 @@ impl<'a> Worker<'a> {
         if !self.has_shared || self.is_alone() {
             return;
         }
-        let is_stuck = expected >= LOOK_TIME;
+        let is_stuck = expected >= CHECK_TIME;
         if is_stuck {
             core.poll.is_in_long_poll.store(true, Relaxed);
             shared.monitor.note_stuck();
@@ -353,7 +353,7 @@ impl<'a> Worker<'a> {
 
     /// Lets one future of the idle queue go on, unless the driver brings something to do.
     fn release_idle(&mut self) {
-        self.look();
+        self.check();
         let has_work = self.core.has_owned_work() || self.core.shared_len() > 0 || self.sees_work();
         if !has_work && self.core.idle_queue().release() {
             self.core.observers.iter().for_each(|observer| observer.wakes_idle());

@@ -1,4 +1,4 @@
-//! The thread of the monitor: one look at all workers, and what follows from it. `monitor.rs` says what it is for.
+//! The thread of the monitor: one check of all workers, and what follows from it. `monitor.rs` says what it is for.
 //!
 //! Rejected: a part of `Monitor`, which the workers ask and tell (it would need `Shared`, which contains `Monitor`).
 
@@ -49,10 +49,10 @@ fn run(shared: &Arc<Shared>) {
     let mut events = Events::new();
     let mut seen = vec![None; shared.cores.len()];
     while !shared.monitor.is_stopped() {
-        let stuck = look(shared, &mut seen); // also if all is quiet: a stall may have ended in a park
+        let stuck = check_workers(shared, &mut seen); // also if all is quiet: a stall may have ended in a park
         if is_quiet(shared) {
             if stuck.is_none() {
-                sleep(shared); // else it has ended since, and the next look says so
+                sleep(shared); // else it has ended since, and the next check says so
             }
         } else if let Some(stuck) = stuck
             && (shared.is_closing() || !has_help(shared))
@@ -104,9 +104,9 @@ fn sleep(shared: &Shared) {
     monitor.asleep.store(false, SeqCst);
 }
 
-/// The state of a worker that was up, as a look saw it.
+/// The state of a worker that was up, as a check saw it.
 #[derive(Clone, Copy, Debug)]
-struct LastLook {
+struct LastCheck {
     progress: u64,
     /// Its CPU time when this progress was first seen.
     cpu_time: Option<Duration>,
@@ -116,7 +116,7 @@ struct LastLook {
     told: Option<Option<mini_time::Instant>>,
 }
 
-impl LastLook {
+impl LastCheck {
     fn of(core: &Core) -> Self {
         Self { progress: core.counts.progress(), cpu_time: core.owner().cpu_time(), stalled_at: None, told: None }
     }
@@ -130,8 +130,8 @@ impl LastLook {
     }
 }
 
-/// One look at all workers; returns one that is stuck.
-fn look<'a>(shared: &'a Shared, seen: &mut [Option<LastLook>]) -> Option<&'a Core> {
+/// One check of all workers; returns one that is stuck.
+fn check_workers<'a>(shared: &'a Shared, seen: &mut [Option<LastCheck>]) -> Option<&'a Core> {
     let (mut stuck, mut needs_worker) = (None, false);
     for (core, seen) in shared.cores.iter().zip(seen) {
         let is_up = !core.unparker.is_parked() && core.ownership.is_held();
@@ -140,7 +140,7 @@ fn look<'a>(shared: &'a Shared, seen: &mut [Option<LastLook>]) -> Option<&'a Cor
         }
         let before = seen.filter(|seen| is_up && seen.progress == core.counts.progress());
         let is_stalled = before.is_some_and(|seen| seen.is_stalled(core));
-        *seen = is_up.then(|| before.unwrap_or_else(|| LastLook::of(core)));
+        *seen = is_up.then(|| before.unwrap_or_else(|| LastCheck::of(core)));
         if is_stalled != core.poll.is_stalled.load(Relaxed) {
             if is_stalled && let Some(seen) = seen {
                 // A worker that waits for a CPU meanwhile, as after a signal, is in the same stall.
@@ -166,7 +166,7 @@ fn look<'a>(shared: &'a Shared, seen: &mut [Option<LastLook>]) -> Option<&'a Cor
         }
     }
     shared.monitor.has_stuck.store(stuck.is_some(), SeqCst);
-    // Asked again: a worker may have become stuck after the look at it above.
+    // Asked again: a worker may have become stuck after the check of it above.
     if stuck.is_none() && shared.cores.iter().any(Core::is_stuck) {
         shared.monitor.note_stuck();
     }

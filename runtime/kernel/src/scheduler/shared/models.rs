@@ -60,7 +60,7 @@ fn a_task_spawned_during_the_end_is_dropped() {
 
 /// A thread comes to `block_on` while the runtime ends: its future comes to its end, and the core is closed once.
 ///
-/// Planted: a worker that leaves a core without a look whether the runtime ends (`close_if_closing`).
+/// Planted: a worker that leaves a core without a check whether the runtime ends (`close_if_closing`).
 #[test]
 fn block_on_ends_that_comes_during_the_end() {
     model(|shared| {

@@ -9,7 +9,7 @@
 //! its streams, with a write for each: six times as many, and 0.64 of the requests per second).
 
 use mini_context::rules::{
-    HEAD_START, INJECTED_SHARE, LOCAL_QUEUE, LONGEST_POLL, LOOK_POLLS, MOST_OWED, STEAL_BATCH, WAKE_COST, WOKEN_SHARE,
+    CHECK_POLLS, HEAD_START, INJECTED_SHARE, LOCAL_QUEUE, LONGEST_POLL, MOST_OWED, STEAL_BATCH, WAKE_COST, WOKEN_SHARE,
 };
 
 use super::Worker;
@@ -49,9 +49,9 @@ impl Quota {
             return false;
         }
         self.sum += self.part;
-        let is_due = self.sum >= LOOK_POLLS;
+        let is_due = self.sum >= CHECK_POLLS;
         if is_due {
-            self.sum -= LOOK_POLLS;
+            self.sum -= CHECK_POLLS;
         }
         is_due
     }
@@ -61,7 +61,7 @@ impl Quota {
 /// rounded up, so that the last one there does not wait for longer and longer. It has a limit, so that the tasks here
 /// go on, however many come.
 fn part_of_injector(there: usize, here: usize) -> u32 {
-    let part = (LOOK_POLLS as usize * there).div_ceil((there + here).max(1));
+    let part = (CHECK_POLLS as usize * there).div_ceil((there + here).max(1));
     (part as u32).min(INJECTED_SHARE)
 }
 
@@ -167,8 +167,8 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Sets which part of the polls of each class is taken from its injector until the next look: the part that the
-    /// tasks there are of all waiting tasks, here and there.
+    /// Sets which part of the polls of each class is taken from its injector until the next driver check: the part that
+    /// the tasks there are of all waiting tasks, here and there.
     pub(super) fn set_quotas(&mut self) {
         for class in Class::ALL {
             let here = self.core.owned_len(class) + self.core.len_of(class);

@@ -37,9 +37,9 @@ impl Worker<'_> {
         let has_paid = spin::until(limit, || self.sees_work());
         spins.note(has_paid);
         self.meter.leave_out(); // the spin is no part of the next poll
-        let since = self.meter.now().saturating_sub(self.looked);
+        let since = self.meter.now().saturating_sub(self.checked_at);
         if has_paid && (self.meter.counts_steps() || since >= limit.as_nanos() as u64) {
-            self.look(); // a wait would have shown what the driver has
+            self.check(); // a wait would have shown what the driver has
         }
         has_paid
     }
@@ -81,7 +81,7 @@ impl Worker<'_> {
     }
 
     /// Tells the callers that wait for it if nothing is left to do, or nothing that anybody can wake; see
-    /// `until_idle.rs`. Returns how long to wait before the next look.
+    /// `until_idle.rs`. Returns how long to wait before the next check.
     #[cold]
     fn tell_idle(&self) -> Duration {
         let asked = self.shared.until_idle.asked();
@@ -114,7 +114,7 @@ impl Worker<'_> {
     /// Lets others know that this worker is up; says whether another thread has unparked it.
     pub(super) fn end_wait(&mut self) -> bool {
         let core = self.core;
-        self.put_off_look();
+        self.put_off_check();
         let now = self.meter.system_now();
         core.counts.busy.unpark(now);
         for observer in &core.observers {
@@ -130,8 +130,8 @@ impl Worker<'_> {
 
     /// How to wait, and whether as the poller. Of several workers only the poller waits in the reactor, be it for
     /// sockets, for the timers of others, or for its own, which cost less there: the reactor leaves a deadline as it is
-    /// from one wait to the next. A single worker always may; it takes the role if the monitor may look there in its
-    /// place.
+    /// from one wait to the next. A single worker always may; it takes the role if the monitor may poll the reactor in
+    /// its place.
     fn choose_wait(&self) -> (Wait, bool) {
         if self.core.is_guest() {
             return (Wait::Thread, false);
@@ -190,7 +190,7 @@ impl Worker<'_> {
         shared.monitor.has_stuck() && self.has_shared && self.others().any(Core::is_worth_stealing)
     }
 
-    /// The last look before the wait; see `unparker.rs` and `idle.rs`.
+    /// The last check before the wait; see `unparker.rs` and `idle.rs`.
     pub fn sees_work(&self) -> bool {
         self.core.has_mail() || self.has_shared && self.shared.has_injected() || self.misses_call() || self.must_close()
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use mini_context::rules::LOOK_TIME;
+use mini_context::rules::CHECK_TIME;
 
 use super::{Core, Shared, Worker};
 use crate::primitives::thread::ThreadId;
@@ -38,15 +38,15 @@ impl<'a> Worker<'a> {
             polls = self.poll_tasks();
         }
         self.end_turn(); // first: what the hook queues is for the embedder to come back for
-        (polls, self.look_back())
+        (polls, self.check_for_more())
     }
 
-    /// Polls the tasks that are ready, for the time between two looks and the poll in progress.
+    /// Polls the tasks that are ready, for the time between two driver checks and the poll in progress.
     fn poll_tasks(&mut self) -> usize {
         let mut polls = 0;
-        self.put_off_look();
-        while self.meter.now() < self.looked.saturating_add(LOOK_TIME)
-            && (self.core.counts.polls.get() < self.look_at_poll || !self.meter.counts_steps())
+        self.put_off_check();
+        while self.meter.now() < self.checked_at.saturating_add(CHECK_TIME)
+            && (self.core.counts.polls.get() < self.check_at_poll || !self.meter.counts_steps())
             && let Some(entry) = self.next()
         {
             self.poll_task(entry);
@@ -75,7 +75,7 @@ impl<'a> Worker<'a> {
     }
 
     /// A1 to A3 of `embedder.rs`; says whether there is more to do.
-    fn look_back(&mut self) -> bool {
+    fn check_for_more(&mut self) -> bool {
         let (core, driver) = (self.core, self.core.driver());
         let is_watched = core.embedder.is_watched();
         if is_watched {

@@ -1,9 +1,9 @@
-//! What a worker does between two polls: the glance, which is a few comparisons, and the look at all that has come from
-//! elsewhere.
+//! The work between two polls: the time check, which is a few comparisons, and the driver check, which takes in all
+//! that has come from elsewhere.
 //!
 //! Rejected: polling the driver whenever the queue is empty (one `epoll_wait` per spawn and join from `block_on`).
 
-use mini_context::rules::{AGAIN_AFTER, AGAIN_AT_LEAST, AGAIN_LOOK, LOOK_POLLS, LOOK_TIME, TICK, WAKE_COST};
+use mini_context::rules::{AGAIN_AFTER, AGAIN_AT_LEAST, AGAIN_CHECK, CHECK_POLLS, CHECK_TIME, TICK, WAKE_COST};
 
 use super::Worker;
 use crate::scheduler::core::Core;
@@ -12,9 +12,9 @@ use crate::scheduler::wake::will_last;
 use crate::task::Class;
 
 impl Worker<'_> {
-    /// Done after a poll that was measured: four comparisons as a rule, and nothing else.
+    /// The time check, after a poll that was measured: four comparisons as a rule, and nothing else.
     #[inline]
-    pub(super) fn glance(&mut self) {
+    pub(super) fn check_time(&mut self) {
         let now = self.meter.now();
         if self.core.driver().timers().may_be_due(now) {
             let timers = self.core.driver().fire();
@@ -25,8 +25,8 @@ impl Worker<'_> {
             self.ask(now);
         }
         let polls = self.core.counts.polls.get() + u64::from(self.meter.unread());
-        if self.is_time_to_look(now) || polls >= self.look_at_poll {
-            self.look();
+        if self.is_time_to_check(now) || polls >= self.check_at_poll {
+            self.check();
         }
     }
 
@@ -48,26 +48,26 @@ impl Worker<'_> {
         self.core.shared_len() + self.shared.injector(Class::Woken).len()
     }
 
-    /// Polls since the last look.
-    pub(super) fn polls_since_look(&self) -> u64 {
-        self.core.counts.polls.get() + u64::from(LOOK_POLLS) - self.look_at_poll
+    /// Polls since the last driver check.
+    pub(super) fn polls_since_check(&self) -> u64 {
+        self.core.counts.polls.get() + u64::from(CHECK_POLLS) - self.check_at_poll
     }
 
-    /// Before a look or a wait: notes how long a poll has taken on average since the last one.
+    /// Before a driver check or a wait: notes how long a poll has taken on average since the last one.
     pub(super) fn note_mean_poll(&mut self) {
-        let polls = self.polls_since_look();
+        let polls = self.polls_since_check();
         if let Some(mean) = self.poll_time.checked_div(polls) {
             self.mean_poll = mean;
         }
         if let Some(mean) = self.again_time.checked_div(self.again_polls) {
-            // A look comes between two polls: after the one that ends nearest to its time. None is nearer than the
-            // first poll that takes as long.
-            self.again_look = AGAIN_LOOK - mean.min(AGAIN_LOOK) / 2;
+            // A driver check comes between two polls: after the one that ends nearest to its time. None is nearer than
+            // the first poll that takes as long.
+            self.again_check = AGAIN_CHECK - mean.min(AGAIN_CHECK) / 2;
         }
     }
 
-    /// After a look or a wait, before which `before` tasks waited for any worker. If the tasks that have come will wait
-    /// for longer than a wake costs, wakes a worker.
+    /// After a driver check or a wait, before which `before` tasks waited for any worker. If the tasks that have come
+    /// will wait for longer than a wake costs, wakes a worker.
     pub(super) fn ask_ahead(&mut self, before: usize) {
         if !self.has_shared || !self.shared.idle.is_someone_parked() {
             return;
@@ -76,12 +76,12 @@ impl Worker<'_> {
         if will_last(came, self.mean_poll) && self.shared.wake_for_work() {
             self.was_woken = false; // or it would wake another one for the same tasks, as `ask` would
             self.queueing.end();
-            self.put_off_look();
+            self.put_off_check();
         }
     }
 
-    /// Looks at all that has come from elsewhere since the last look.
-    pub(super) fn look(&mut self) {
+    /// The driver check: takes in all that has come from elsewhere since the last one.
+    pub(super) fn check(&mut self) {
         let core = self.core;
         self.note_mean_poll();
         self.end_turn();
@@ -96,9 +96,9 @@ impl Worker<'_> {
         self.ask_ahead(before);
         core.take_remote_frees();
         if self.has_shared {
-            self.look_at_others();
+            self.check_others();
         }
-        self.put_off_look(); // at the end: a look is no part of the next poll
+        self.put_off_check(); // at the end: the check is no part of the next poll
     }
 
     /// Records how many tasks wait here, and for any worker.
@@ -109,8 +109,8 @@ impl Worker<'_> {
         }
     }
 
-    /// Looks at the tasks that wait for any worker, at stuck workers, and at times at another worker's queue.
-    fn look_at_others(&mut self) {
+    /// Checks the tasks that wait for any worker, stuck workers, and once a tick another worker's queue.
+    fn check_others(&mut self) {
         let core = self.core;
         if self.shared.monitor.has_stuck() {
             let mut timers = 0;
@@ -129,21 +129,21 @@ impl Worker<'_> {
         }
     }
 
-    /// Puts the next look off: the driver is polled now, or waited for.
-    pub(super) fn put_off_look(&mut self) {
+    /// Puts the next driver check off: the driver is polled now, or waited for.
+    pub(super) fn put_off_check(&mut self) {
         self.meter.set();
         self.count_from_now();
     }
 
-    /// The meter has been read: the next look is due so much later.
+    /// The meter has been read: the next driver check is due a full interval later.
     pub(super) fn count_from_now(&mut self) {
         let now = self.meter.now();
-        self.looked = now;
+        self.checked_at = now;
         self.poll_time = 0;
         (self.again_polls, self.again_time) = (0, 0);
-        self.look_at_poll = self.core.counts.polls.get() + u64::from(LOOK_POLLS);
-        // Together the waiting tasks delay others by the time between two looks, each by its part of that.
-        let part = LOOK_TIME / (self.woken_len() as u64 + 1);
+        self.check_at_poll = self.core.counts.polls.get() + u64::from(CHECK_POLLS);
+        // Together the waiting tasks delay others by the time between two driver checks, each by its part of that.
+        let part = CHECK_TIME / (self.woken_len() as u64 + 1);
         self.again_after = (part as u32).clamp(AGAIN_AT_LEAST, AGAIN_AFTER);
     }
 
@@ -171,11 +171,12 @@ impl Worker<'_> {
         }
     }
 
-    /// Whether enough time has passed since the last look: it is less if only tasks of the class *again* wait here.
+    /// Whether enough time has passed since the last driver check: it is less if only tasks of the class *again* wait
+    /// here.
     #[inline]
-    fn is_time_to_look(&self, now: u64) -> bool {
-        let since = now - self.looked; // the time of a meter never goes back
-        since >= self.again_look && (since >= LOOK_TIME || self.has_only_again())
+    fn is_time_to_check(&self, now: u64) -> bool {
+        let since = now - self.checked_at; // the time of a meter never goes back
+        since >= self.again_check && (since >= CHECK_TIME || self.has_only_again())
     }
 
     fn has_only_again(&self) -> bool {
@@ -207,7 +208,7 @@ mod tests {
         for own in 0..3 {
             assert_eq!(how_many_more(0, 1, own), 0, "it is polled");
             assert_eq!(how_many_more(1, 1, own), 0, "it waits for the next poll");
-            assert_eq!(how_many_more(1, 0, own), 0, "its worker was parked at its last look");
+            assert_eq!(how_many_more(1, 0, own), 0, "its worker was parked at its last check");
         }
     }
 
