@@ -224,7 +224,7 @@ impl ObserveCore for Probe {
         }
     }
 
-    fn end(&self, then: Then, _was_again: bool) {
+    fn end(&self, then: Then, _was_compute_bound: bool) {
         let Doing::Polls(task) = Doing::of(self.doing.load(Relaxed)) else { return };
         let at = self.clock.now();
         let took = at.saturating_sub(self.since.load(Relaxed));

@@ -17,20 +17,19 @@ use std::time::Duration;
 /// queues.
 pub const TICK: Duration = Duration::from_millis(1);
 
-const AGAIN_TIME: Duration = Duration::from_micros(100);
+const COMPUTE_BOUND_TIME: Duration = Duration::from_micros(100);
 
-/// A task that has run for this many nanoseconds since it last waited, and asks for another poll, is of the class
-/// *again*.
+/// A task that has run for this many nanoseconds since it last waited, and asks for another poll, is compute-bound.
 ///
 /// Longer than two wakes of a worker: a task that needs less is done before another worker could have helped, and a
 /// handler of requests that yields now and then stays among the woken ones. If many woken tasks wait, the limit is
 /// [`CHECK_TIME`] divided by their number: otherwise a thousand tasks that compute would delay others by a tenth of a
-/// second before they are of that class.
+/// second before they count as compute-bound.
 #[cfg(not(any(loom, shuttle)))]
-pub const AGAIN_AFTER: u32 = nanos(AGAIN_TIME) as u32;
+pub const COMPUTE_BOUND_AFTER: u32 = nanos(COMPUTE_BOUND_TIME) as u32;
 /// In models, where each poll takes a nanosecond.
 #[cfg(any(loom, shuttle))]
-pub const AGAIN_AFTER: u32 = 2;
+pub const COMPUTE_BOUND_AFTER: u32 = 2;
 
 /// Nanoseconds that it costs to wake a parked worker: 15 µs of the waker, 23 µs until the other one runs, where a
 /// processor must come out of its sleep on a virtual machine.
@@ -49,9 +48,9 @@ pub const PATIENCE: Duration = Duration::from_millis(200);
 
 // Shares.
 
-/// While both classes have work, woken tasks get this many times the time of those of the class *again*.
+/// While both classes have work, woken tasks get this many times the time of compute-bound ones.
 ///
-/// Three quarters and a quarter; with the head start that is at least a fifth of any 5 ms for *again*.
+/// Three quarters and a quarter; with the head start that is at least a fifth of any 5 ms for compute-bound tasks.
 pub const WOKEN_SHARE: i64 = 3;
 
 /// Gathering information may take one in this many parts of the time.
@@ -91,25 +90,25 @@ pub const IN_A_ROW: u8 = 16;
 /// connections doubled: a check that finds one event at a time costs a system call for each.
 pub const CHECK_TIME: u64 = nanos(TICK) / 2;
 
-/// If tasks of the class *again* wait, and no woken task, a driver check comes after this many nanoseconds, or rather
-/// after the poll that ends nearest to then, judging by the mean of such polls. A newcomer then waits for *again* tasks
-/// only, and no longer than for a task that is not of that class yet.
+/// If compute-bound tasks wait, and no woken task, a driver check comes after this many nanoseconds, or rather
+/// after the poll that ends nearest to then, judging by the mean of such polls. A newcomer then waits for compute-bound
+/// tasks only, and no longer than for a task that is not of that class yet.
 ///
 /// A check that finds something costs 5 to 6 µs: the call, a smaller batch for the task that it wakes, colder caches.
 /// So this is the shortest interval of which a check takes one part in [`OVERHEAD`]. With 40 µs a QUIC stream lost 8 %.
-pub const AGAIN_CHECK: u64 = nanos(AGAIN_TIME);
+pub const COMPUTE_BOUND_CHECK: u64 = nanos(COMPUTE_BOUND_TIME);
 
-/// The lower limit of [`AGAIN_AFTER`] if many tasks wait: a tenth. A measured short poll is also charged with the
-/// unmeasured polls around it. So tasks that do the same get into the same class after a few such samples, not after
-/// one.
-pub const AGAIN_AT_LEAST: u32 = AGAIN_AFTER / 10;
+/// The lower limit of [`COMPUTE_BOUND_AFTER`] if many tasks wait: a tenth. A measured short poll is also charged with
+/// the unmeasured polls around it. So tasks that do the same get into the same class after a few such samples, not
+/// after one.
+pub const COMPUTE_BOUND_AT_LEAST: u32 = COMPUTE_BOUND_AFTER / 10;
 
-/// Woken tasks may run for this many nanoseconds before the share of *again* is considered, so that a batch of them is
-/// not interrupted.
+/// Woken tasks may run for this many nanoseconds before the share of compute-bound tasks is considered, so that a batch
+/// of them is not interrupted.
 pub const HEAD_START: i64 = nanos(TICK) as i64;
 
-/// The most nanoseconds that are owed to *again*. It catches up for one head start at a time. After one long woken
-/// poll, other woken tasks do not wait for a third of it.
+/// The most nanoseconds that are owed to compute-bound tasks. They catch up for one head start at a time. After one
+/// long woken poll, other woken tasks do not wait for a third of it.
 pub const MOST_OWED: i64 = (WOKEN_SHARE + 1) * HEAD_START;
 
 /// The most nanoseconds that a poll counts as when classes share the time: if the system stops a poll for a while, that
@@ -121,7 +120,7 @@ pub const LONGEST_POLL: u64 = nanos(PATIENCE);
 pub const MAIL_LIMIT: usize = CHECK_POLLS as usize;
 
 /// The largest part of [`CHECK_POLLS`] that goes to an injector: tasks in the worker's own queues get a quarter,
-/// however many come from outside, as *again* does while woken tasks run.
+/// however many come from outside, as compute-bound tasks do while woken tasks run.
 pub const INJECTED_SHARE: u32 = CHECK_POLLS / (WOKEN_SHARE as u32 + 1) * WOKEN_SHARE as u32;
 
 /// The most polls that one reading of the clock serves. With twice as many, a poll would save less than a nanosecond,

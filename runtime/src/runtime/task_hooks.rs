@@ -124,7 +124,7 @@ impl ObserveCore for HooksOfCore {
         self.hooks.begins(who);
     }
 
-    fn end(&self, then: Then, _was_again: bool) {
+    fn end(&self, then: Then, _was_compute_bound: bool) {
         let polled = self.polled.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(who) = polled {
             self.hooks.ends(who, then);

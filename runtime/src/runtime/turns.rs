@@ -67,9 +67,9 @@ impl ObserveCore for TurnsOfCore {
         self.turn().poll_began = Instant::now();
     }
 
-    fn end(&self, _then: Then, was_again: bool) {
+    fn end(&self, _then: Then, was_compute_bound: bool) {
         let turn = &mut *self.turn();
-        let (polls, time) = if was_again { &mut turn.phases.again } else { &mut turn.phases.woken };
+        let (polls, time) = if was_compute_bound { &mut turn.phases.again } else { &mut turn.phases.woken };
         *polls += 1;
         *time += turn.poll_began.elapsed();
     }

@@ -27,7 +27,7 @@ pub(crate) fn waiting(core: &Core) -> usize {
     Class::ALL.into_iter().map(|class| core.owned_len(class)).sum()
 }
 
-/// Their ids, the class *again* last. Owner only.
+/// Their ids, compute-bound tasks last. Owner only.
 fn list_waiting(core: &Core, ids: &mut Vec<u64>) {
     let id = |entry: &Queued| if entry.is_main() { MAIN } else { entry.id().get() };
     ids.clear();
@@ -41,7 +41,7 @@ fn take(core: &Core, at: usize) -> Option<Queued> {
     let woken = core.owned_len(Class::Woken);
     match at.checked_sub(woken) {
         None => core.entries(Class::Woken, |entries| entries.remove(at)),
-        Some(at) => core.entries(Class::Again, |entries| entries.remove(at)),
+        Some(at) => core.entries(Class::ComputeBound, |entries| entries.remove(at)),
     }
 }
 

@@ -204,7 +204,7 @@ fn each_turn_is_told_with_what_it_has_done() {
             mini::time::sleep(Duration::from_millis(2)).await;
             left.write_all(b"x").await.unwrap();
             assert_eq!(reads.await.unwrap().unwrap(), 1);
-            // Runs for long, and asks for more: of the class "again" after its first run.
+            // Runs for long, and asks for more: compute-bound after its first poll.
             for _ in 0..3 {
                 let begin = Instant::now();
                 mini_tests::spin_until(|| begin.elapsed() > Duration::from_millis(3));

@@ -119,7 +119,7 @@ fn many_tasks_from_another_thread_are_not_left_behind_by_a_crowd() {
         let runtime = multi_thread(1).build().unwrap();
         let (is_over, runs) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
         runtime.block_on(async {
-            // First, as none of the crowd is of the class *again* then: those would have their share after this run,
+            // First, as none of the crowd is compute-bound then: those would have their share after this poll,
             // which takes long.
             let handle = runtime.handle().clone();
             let others: Vec<JoinHandle<()>> =
@@ -141,7 +141,7 @@ fn many_tasks_from_another_thread_are_not_left_behind_by_a_crowd() {
             for task in crowd {
                 task.await.unwrap();
             }
-            // A worker that the system stops owes the class *again* a millisecond at once.
+            // A worker that the system stops owes the compute-bound tasks a millisecond at once.
             assert!(waited < 12 * 900, "{waited}");
         });
     });

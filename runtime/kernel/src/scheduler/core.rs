@@ -149,7 +149,7 @@ struct Local {
 pub(crate) struct Kept {
     /// The buffer for [`Driver`] calls.
     pub(crate) events: Events,
-    /// The time that the class *again* is owed, in nanoseconds.
+    /// The time that compute-bound tasks are owed, in nanoseconds.
     pub(crate) owed: i64,
 }
 

@@ -39,8 +39,8 @@ pub trait ObserveCore: Send + Sync {
     /// The poll of a task begins, with the end of the last one if the worker did `nothing_else` since.
     fn begin(&self, task: Who, nothing_else: bool);
 
-    /// The poll is over, of a task that may have been of the class *again*.
-    fn end(&self, then: Then, was_again: bool);
+    /// The poll is over, of a task that may have been compute-bound.
+    fn end(&self, then: Then, was_compute_bound: bool);
 
     /// The owner waits for something to do.
     fn parks(&self) {}

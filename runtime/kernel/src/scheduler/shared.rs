@@ -38,7 +38,7 @@ pub struct Shared {
     pub cores: Box<[Core]>,
     pub config: Config,
     pub begun_at: Instant,
-    /// By class: woken tasks for any worker; tasks of the class *again* that the queue of a worker had no room for.
+    /// By class: woken tasks for any worker; compute-bound tasks that the queue of a worker had no room for.
     injectors: [Fifo<Queued>; 2],
     pub idle: ParkedSet,
     pub(crate) monitor: Monitor,

@@ -347,7 +347,7 @@ impl Shared {
 
     /// Drops the tasks in the injectors, which are cancelled.
     pub(super) fn discard_injected(&self) {
-        while let Some(task) = self.injector(Class::Woken).pop().or_else(|| self.injector(Class::Again).pop()) {
+        while let Some(task) = self.injector(Class::Woken).pop().or_else(|| self.injector(Class::ComputeBound).pop()) {
             task.cancel();
         }
     }

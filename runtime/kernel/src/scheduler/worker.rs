@@ -12,7 +12,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mini_context::rules::{AGAIN_AFTER, AGAIN_CHECK, CHECK_TIME, WAKE_COST};
+use mini_context::rules::{CHECK_TIME, COMPUTE_BOUND_AFTER, COMPUTE_BOUND_CHECK, WAKE_COST};
 use mini_net::Events;
 
 use crate::primitives::atomic::Ordering::Relaxed;
@@ -65,13 +65,13 @@ pub struct Worker<'a> {
     /// Nanoseconds of polls since then, and how long a poll took on average before.
     poll_time: u64,
     mean_poll: u64,
-    /// How many of those polls were of the class *again*, and their nanoseconds.
-    again_polls: u64,
-    again_time: u64,
-    /// How long after a driver check the next one comes if only tasks of that class wait.
-    again_check: u64,
-    /// A task that asks for another poll is of the class *again* if it has run for this long without a wait.
-    again_after: u32,
+    /// How many of those polls were of compute-bound tasks, and their nanoseconds.
+    compute_bound_polls: u64,
+    compute_bound_time: u64,
+    /// How long after a driver check the next one comes if only compute-bound tasks wait.
+    compute_bound_check: u64,
+    /// A task that asks for another poll is compute-bound if it has run for this long without a wait.
+    compute_bound_after: u32,
     /// When to ask again whether the tasks that wait are worth another worker.
     ask_at: u64,
     /// When to compare the queue with that of another worker, and which worker was compared last.
@@ -135,10 +135,10 @@ impl<'a> Worker<'a> {
             check_at_poll: 0,
             poll_time: 0,
             mean_poll: 0,
-            again_polls: 0,
-            again_time: 0,
-            again_check: AGAIN_CHECK,
-            again_after: AGAIN_AFTER,
+            compute_bound_polls: 0,
+            compute_bound_time: 0,
+            compute_bound_check: COMPUTE_BOUND_CHECK,
+            compute_bound_after: COMPUTE_BOUND_AFTER,
             ask_at: 0,
             compare_at: 0,
             compared: core.index(),
@@ -221,14 +221,14 @@ impl<'a> Worker<'a> {
             self.tell_begin(task.who(), expected);
         }
         self.core.counts.task.store(task.id().get(), Relaxed);
-        let again_after = self.again_after();
+        let compute_bound_after = self.compute_bound_after();
         let meter = &mut self.meter;
-        let (polled, took) = task.poll_or_drop(again_after, || meter.lap());
+        let (polled, took) = task.poll_or_drop(compute_bound_after, || meter.lap());
         if self.is_told {
             self.tell_end(polled.then());
         }
         if let Some(took) = took {
-            self.note_poll(self.why_of(matches!(polled, Polled::Asks(_, Class::Again))), took);
+            self.note_poll(self.why_of(matches!(polled, Polled::Asks(_, Class::ComputeBound))), took);
         }
         match polled {
             Polled::Through | Polled::Ended => {}
@@ -276,7 +276,7 @@ impl<'a> Worker<'a> {
     fn count_poll_time(&mut self, took: u64) {
         self.poll_time += took;
         if self.why != Why::Woken {
-            self.again_time += took;
+            self.compute_bound_time += took;
         }
     }
 
@@ -288,19 +288,19 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// After which time the current task is of the class *again*. A task of that class stays in it until it waits,
+    /// The time after which the current task is compute-bound. A compute-bound task remains so until it waits,
     /// however few tasks wait now.
     #[inline]
-    fn again_after(&self) -> u32 {
-        if self.why == Why::Woken { self.again_after } else { 0 }
+    fn compute_bound_after(&self) -> u32 {
+        if self.why == Why::Woken { self.compute_bound_after } else { 0 }
     }
 
-    /// How a poll is counted. If its task is of the class *again* afterwards, it was a poll of that class, and nothing
+    /// How a poll is counted. If its task is compute-bound afterwards, it was a poll of that class, and nothing
     /// is owed for it: the system may have preempted the poll, and the task, alone in its class, would be paid for
     /// that.
     #[inline]
-    fn why_of(&self, is_again: bool) -> Why {
-        if is_again && self.why == Why::Woken { Why::Spare } else { self.why }
+    fn why_of(&self, is_compute_bound: bool) -> Why {
+        if is_compute_bound && self.why == Why::Woken { Why::Spare } else { self.why }
     }
 
     /// A poll begins that will take longer than a wake, judging by the last one: other workers are told.

@@ -33,11 +33,11 @@ pub enum Class {
     /// It was spawned, or woken after a wait; or it asks for another poll and has not run for long.
     Woken,
     /// It has run for long since it last waited, and asks for another poll.
-    Again,
+    ComputeBound,
 }
 
 impl Class {
-    pub const ALL: [Class; 2] = [Class::Woken, Class::Again];
+    pub const ALL: [Class; 2] = [Class::Woken, Class::ComputeBound];
 }
 
 /// The result of a poll.
@@ -115,13 +115,17 @@ impl Queued {
 
     /// Polls the task once, or drops its future if it was cancelled. `lap` is called after that, and says how many
     /// nanoseconds are charged to the poll, if that is known; that is returned too. A task that asks for another poll
-    /// is of the class *again* if it has run for `again_after` since it last waited.
+    /// is compute-bound if it has run for `compute_bound_after` since it last waited.
     ///
     /// For an owned task the caller holds its home core.
     #[inline(always)]
-    pub(crate) fn poll_or_drop(self, again_after: u32, lap: impl FnOnce() -> Option<u64>) -> (Polled, Option<u64>) {
+    pub(crate) fn poll_or_drop(
+        self,
+        compute_bound_after: u32,
+        lap: impl FnOnce() -> Option<u64>,
+    ) -> (Polled, Option<u64>) {
         match self.start() {
-            OnStart::Poll => self.poll(again_after, lap),
+            OnStart::Poll => self.poll(compute_bound_after, lap),
             OnStart::Drop => {
                 self.drop_future();
                 (Polled::Ended, lap())
@@ -152,7 +156,7 @@ impl Queued {
     }
 
     #[inline(always)]
-    fn poll(self, again_after: u32, lap: impl FnOnce() -> Option<u64>) -> (Polled, Option<u64>) {
+    fn poll(self, compute_bound_after: u32, lap: impl FnOnce() -> Option<u64>) -> (Polled, Option<u64>) {
         // SAFETY: the entry, and with it the runtime's reference, goes nowhere before the poll is over.
         // Test: tests/tests/tasks/tasks.rs `every_future_and_output_is_dropped_once`.
         let header = unsafe { self.0.as_ref() };
@@ -178,28 +182,28 @@ impl Queued {
             header.times.note(took);
         }
         let polled = match running.has_asked.get() {
-            true => running.task.ask(again_after),
-            false => running.task.wait(again_after),
+            true => running.task.ask(compute_bound_after),
+            false => running.task.wait(compute_bound_after),
         };
         (polled, took)
     }
 
     /// After a poll that was pending and has asked for another poll.
     #[inline(always)]
-    fn ask(self, again_after: u32) -> Polled {
+    fn ask(self, compute_bound_after: u32) -> Polled {
         let header = self.header();
         header.wait.fill_asked(mini_context::notes(), || header.id.get());
         if header.state.finish_yielded() == OnPending::Drop {
             self.drop_future();
             return Polled::Ended;
         }
-        let class = header.times.class(again_after);
+        let class = header.times.class(compute_bound_after);
         Polled::Asks(self, class)
     }
 
     /// After a poll that was pending.
     #[inline(always)]
-    fn wait(self, again_after: u32) -> Polled {
+    fn wait(self, compute_bound_after: u32) -> Polled {
         let header = self.header();
         header.wait.fill(mini_context::notes(), false, || header.id.get());
         match header.state.finish_pending() {
@@ -211,7 +215,7 @@ impl Queued {
             }
             // An owned task that was woken in its poll woke itself: wakes of other threads are in the inbox.
             OnPending::Requeue => {
-                let class = header.times.class(again_after);
+                let class = header.times.class(compute_bound_after);
                 Polled::Asks(self, class)
             }
             OnPending::Drop => {

@@ -37,8 +37,8 @@ impl Times {
 
     /// The class of a task that asks for another poll.
     #[inline]
-    pub(super) fn class(&self, again_after: u32) -> Class {
-        if self.since_wait() >= again_after { Class::Again } else { Class::Woken }
+    pub(super) fn class(&self, compute_bound_after: u32) -> Class {
+        if self.since_wait() >= compute_bound_after { Class::ComputeBound } else { Class::Woken }
     }
 
     /// Returns the time that the task has run since it last waited.

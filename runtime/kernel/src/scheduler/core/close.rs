@@ -89,7 +89,7 @@ impl Core {
 
     /// Drops the shared tasks in the owner's queues, which are cancelled.
     fn drop_queued(&self) {
-        while let Some(task) = self.pop_shared(Class::Woken).or_else(|| self.pop_shared(Class::Again)) {
+        while let Some(task) = self.pop_shared(Class::Woken).or_else(|| self.pop_shared(Class::ComputeBound)) {
             task.cancel();
         }
     }

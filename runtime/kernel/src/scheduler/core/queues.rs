@@ -26,7 +26,7 @@ impl Core {
     fn overflow(&self, raw: NonNull<()>, class: Class) {
         match class {
             Class::Woken => self.shared().inject(from_raw(raw)),
-            Class::Again => self.shared().injector(class).push(from_raw(raw)),
+            Class::ComputeBound => self.shared().injector(class).push(from_raw(raw)),
         }
     }
 
@@ -54,7 +54,7 @@ impl Core {
 
     /// Shared tasks that wait for this core's owner.
     pub(crate) fn shared_len(&self) -> usize {
-        self.len_of(Class::Woken) + self.len_of(Class::Again)
+        self.len_of(Class::Woken) + self.len_of(Class::ComputeBound)
     }
 
     /// Shared tasks of a class that wait for this core's owner.
@@ -81,7 +81,7 @@ impl Core {
             found += 1;
         }
         if found == 0 {
-            found = self.steal_half(thief, Class::Again, STEAL_BATCH);
+            found = self.steal_half(thief, Class::ComputeBound, STEAL_BATCH);
         }
         found
     }

@@ -3,7 +3,9 @@
 //!
 //! Rejected: polling the driver whenever the queue is empty (one `epoll_wait` per spawn and join from `block_on`).
 
-use mini_context::rules::{AGAIN_AFTER, AGAIN_AT_LEAST, AGAIN_CHECK, CHECK_POLLS, CHECK_TIME, TICK, WAKE_COST};
+use mini_context::rules::{
+    CHECK_POLLS, CHECK_TIME, COMPUTE_BOUND_AFTER, COMPUTE_BOUND_AT_LEAST, COMPUTE_BOUND_CHECK, TICK, WAKE_COST,
+};
 
 use super::Worker;
 use crate::scheduler::core::Core;
@@ -59,10 +61,10 @@ impl Worker<'_> {
         if let Some(mean) = self.poll_time.checked_div(polls) {
             self.mean_poll = mean;
         }
-        if let Some(mean) = self.again_time.checked_div(self.again_polls) {
+        if let Some(mean) = self.compute_bound_time.checked_div(self.compute_bound_polls) {
             // A driver check comes between two polls: after the one that ends nearest to its time. None is nearer than
             // the first poll that takes as long.
-            self.again_check = AGAIN_CHECK - mean.min(AGAIN_CHECK) / 2;
+            self.compute_bound_check = COMPUTE_BOUND_CHECK - mean.min(COMPUTE_BOUND_CHECK) / 2;
         }
     }
 
@@ -140,11 +142,11 @@ impl Worker<'_> {
         let now = self.meter.now();
         self.checked_at = now;
         self.poll_time = 0;
-        (self.again_polls, self.again_time) = (0, 0);
+        (self.compute_bound_polls, self.compute_bound_time) = (0, 0);
         self.check_at_poll = self.core.counts.polls.get() + u64::from(CHECK_POLLS);
         // Together the waiting tasks delay others by the time between two driver checks, each by its part of that.
         let part = CHECK_TIME / (self.woken_len() as u64 + 1);
-        self.again_after = (part as u32).clamp(AGAIN_AT_LEAST, AGAIN_AFTER);
+        self.compute_bound_after = (part as u32).clamp(COMPUTE_BOUND_AT_LEAST, COMPUTE_BOUND_AFTER);
     }
 
     /// If another worker has more tasks than this one, takes half of the difference. Otherwise tasks that
@@ -171,17 +173,17 @@ impl Worker<'_> {
         }
     }
 
-    /// Whether enough time has passed since the last driver check: it is less if only tasks of the class *again* wait
+    /// Whether enough time has passed since the last driver check: it is less if only compute-bound tasks wait
     /// here.
     #[inline]
     fn is_time_to_check(&self, now: u64) -> bool {
         let since = now - self.checked_at; // the time of a meter never goes back
-        since >= self.again_check && (since >= CHECK_TIME || self.has_only_again())
+        since >= self.compute_bound_check && (since >= CHECK_TIME || self.has_only_compute_bound())
     }
 
-    fn has_only_again(&self) -> bool {
+    fn has_only_compute_bound(&self) -> bool {
         let core = self.core;
-        self.woken_len() == 0 && core.owned_len(Class::Again) + core.len_of(Class::Again) > 0
+        self.woken_len() == 0 && core.owned_len(Class::ComputeBound) + core.len_of(Class::ComputeBound) > 0
     }
 
     /// Woken tasks that wait for this worker.

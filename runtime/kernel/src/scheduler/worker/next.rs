@@ -1,9 +1,9 @@
 //! The choice of the next task: [`Worker::next`] is the one function that chooses.
 //!
-//! Woken tasks first, then those of the class *again*; of each class the owned and the shared ones in turn, first in,
-//! first out. While woken tasks never end, *again* has its share of the time. A worker without woken tasks takes some
-//! from the injector. A worker without any task fires the late timers of other workers, and takes tasks from one of
-//! them.
+//! Woken tasks first, then compute-bound ones; of each class the owned and the shared ones in turn, first in,
+//! first out. While woken tasks never end, compute-bound ones have their share of the time. A worker without woken
+//! tasks takes some from the injector. A worker without any task fires the late timers of other workers, and takes
+//! tasks from one of them.
 //!
 //! Rejected: polling next the task that was woken last, though others wait (a connection of HTTP/2 ran after each of
 //! its streams, with a write for each: six times as many, and 0.64 of the requests per second).
@@ -24,9 +24,9 @@ use crate::task::{Class, Queued};
 pub(super) enum Why {
     /// It is a woken task.
     Woken,
-    /// It is of the class *again*, and no woken task waits.
+    /// It is compute-bound, and no woken task waits.
     Spare,
-    /// It is of the class *again*, whose share it is.
+    /// It is compute-bound, and that class has its share now.
     Share,
 }
 
@@ -65,18 +65,18 @@ fn part_of_injector(there: usize, here: usize) -> u32 {
     (part as u32).min(INJECTED_SHARE)
 }
 
-/// The time that is owed to the class *again*: by how much the time of woken tasks exceeds their share.
+/// The time that is owed to compute-bound tasks: by how much the time of woken tasks exceeds their share.
 #[derive(Debug, Default)]
 pub(super) struct Debt(i64);
 
 impl Debt {
-    /// Whether it is the turn of the class *again*.
+    /// Whether it is the turn of compute-bound tasks.
     #[inline]
     fn is_due(&self) -> bool {
         self.0 >= HEAD_START
     }
 
-    /// Nothing is owed: no task of that class waits, or no task at all.
+    /// Nothing is owed: no compute-bound task waits, or no task at all.
     fn forgive(&mut self) {
         self.0 = 0;
     }
@@ -111,8 +111,8 @@ impl<'a> Worker<'a> {
             return pick.next(self);
         }
         if self.debt.is_due() {
-            if let Some(entry) = self.choose(Class::Again, Why::Share) {
-                self.again_polls += 1;
+            if let Some(entry) = self.choose(Class::ComputeBound, Why::Share) {
+                self.compute_bound_polls += 1;
                 return Some(entry);
             }
             self.debt.forgive();
@@ -120,8 +120,8 @@ impl<'a> Worker<'a> {
         if let Some(entry) = self.choose(Class::Woken, Why::Woken) {
             return Some(entry);
         }
-        if let Some(entry) = self.choose(Class::Again, Why::Spare) {
-            self.again_polls += 1;
+        if let Some(entry) = self.choose(Class::ComputeBound, Why::Spare) {
+            self.compute_bound_polls += 1;
             return Some(entry);
         }
         self.queueing.end();
@@ -196,9 +196,9 @@ impl<'a> Worker<'a> {
         } else if !has_fired {
             return None;
         }
-        for (class, why) in [(Class::Woken, Why::Woken), (Class::Again, Why::Spare)] {
+        for (class, why) in [(Class::Woken, Why::Woken), (Class::ComputeBound, Why::Spare)] {
             if let Some(entry) = self.choose(class, why) {
-                self.again_polls += u64::from(class == Class::Again);
+                self.compute_bound_polls += u64::from(class == Class::ComputeBound);
                 self.wake_next();
                 return Some(entry);
             }
@@ -316,15 +316,15 @@ mod tests {
     }
 
     #[test]
-    fn again_has_its_share_when_woken_tasks_never_end() {
-        let (mut debt, mut again, mut woken) = (Debt::default(), 0, 0);
+    fn compute_bound_tasks_have_their_share_when_woken_tasks_never_end() {
+        let (mut debt, mut compute_bound, mut woken) = (Debt::default(), 0, 0);
         for _ in 0..10_000 {
             let (why, took, sum) =
-                if debt.is_due() { (Why::Share, 70_000, &mut again) } else { (Why::Woken, 10_000, &mut woken) };
+                if debt.is_due() { (Why::Share, 70_000, &mut compute_bound) } else { (Why::Woken, 10_000, &mut woken) };
             *sum += took;
             debt.note(why, took);
         }
-        let share = again as f64 / (again + woken) as f64;
+        let share = compute_bound as f64 / (compute_bound + woken) as f64;
         assert!((0.24..0.26).contains(&share), "{share}");
     }
 
