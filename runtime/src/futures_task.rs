@@ -1,7 +1,7 @@
 //! The runtime as an executor for libraries that use the traits of futures-task. Requires the feature `futures-task`.
 
 use futures_task::{FutureObj, LocalFutureObj, LocalSpawn, Spawn, SpawnError};
-use mini_kernel::scheduler::context;
+use mini_kernel::scheduler::current;
 
 use crate::runtime::Handle;
 
@@ -70,7 +70,7 @@ impl LocalSpawn for LocalSpawner {
     }
 
     fn status_local(&self) -> Result<(), SpawnError> {
-        match context::with_shared(|shared| shared.is_closing()) {
+        match current::with_shared(|shared| shared.is_closing()) {
             Some(false) => Ok(()),
             Some(true) | None => Err(SpawnError::shutdown()),
         }

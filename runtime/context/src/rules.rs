@@ -4,8 +4,8 @@
 //! Twelve are chosen, in the first three sections. All others follow from them, but for three: the length of a local
 //! queue is a matter of memory, the width of the wheel's slots one of accuracy, and `IN_A_ROW` one of other crates.
 //!
-//! Read by the scheduler (`runtime/src/scheduler`), by the wheel (the wait for a crowd of timers), by the reactor (the
-//! events of one turn), and by the budget. Not here: accuracy, memory, and what a builder sets.
+//! Read by the scheduler (`runtime/kernel/src/scheduler`), by the wheel (the wait for a crowd of timers), by the
+//! reactor (the events of one turn), and by the budget. Not here: accuracy, memory, and what a builder sets.
 //!
 //! Rejected: counting polls instead of time (a poll takes 50 ns or 50 ms, so 64 of them delay a timer by 3 µs or 3 s).
 
@@ -107,7 +107,7 @@ pub const COMPUTE_BOUND_AT_LEAST: u32 = COMPUTE_BOUND_AFTER / 10;
 /// of them is not interrupted.
 pub const HEAD_START: i64 = nanos(TICK) as i64;
 
-/// The most nanoseconds that are owed to compute-bound tasks. They catch up for one head start at a time. After one
+/// The most nanoseconds that are owed to compute-bound tasks. One head start is made up for at a time. After one
 /// long woken poll, other woken tasks do not wait for a third of it.
 pub const MOST_OWED: i64 = (WOKEN_SHARE + 1) * HEAD_START;
 

@@ -6,10 +6,10 @@
 mod bare;
 mod block_on;
 pub mod config;
-pub mod context;
 pub mod core;
 pub mod core_refs;
 pub mod counts;
+pub mod current;
 pub mod driver;
 pub mod embedder;
 pub mod end;

@@ -66,7 +66,7 @@ pub use waker::tell_table;
 
 use mini_context::{WakerSlot, contain};
 
-use crate::scheduler::context;
+use crate::scheduler::current;
 use crate::task::schedule::Schedule;
 use cell::{Unseen, Vtable};
 use owned::Seated;
@@ -328,7 +328,7 @@ impl Task {
     #[allow(unsafe_code)]
     fn drop_output(&self) {
         let header = self.header();
-        let inside = context::enter_output(self);
+        let inside = current::enter_output(self);
         // SAFETY: `refs` gave the output to the caller (rights table, row 1).
         // Test: tests/tests/tasks/tasks.rs `every_future_and_output_is_dropped_once`.
         let error = unsafe { (header.vtable.drop_output)(self.0) };
@@ -341,7 +341,7 @@ impl Task {
         if error.is_panic() {
             header.schedule.extension().unseen_panic(&error);
         }
-        let _inside = context::enter_output(self);
+        let _inside = current::enter_output(self);
         contain(|| drop(error));
     }
 
@@ -363,7 +363,7 @@ impl Header {
     #[inline]
     fn is_counted_here(&self) -> bool {
         if self.state.is_shared() {
-            return context::with_task(|task| task.is(self)) == Some(true);
+            return current::with_task(|task| task.is(self)) == Some(true);
         }
         self.is_owned_here()
     }

@@ -15,7 +15,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use mini_kernel::scheduler::context;
+use mini_kernel::scheduler::current;
 use mini_kernel::scheduler::shared::Shared;
 
 use crate::fs::job::Job;
@@ -165,7 +165,7 @@ impl<T: Send + 'static, P> Future for Operation<T, P> {
 ///
 /// If there is none, with the text that names the call.
 pub(super) fn pool(call: &str, location: &Location<'_>) -> Arc<Shared> {
-    context::with_shared(Arc::clone).unwrap_or_else(|| refuse(call, location))
+    current::with_shared(Arc::clone).unwrap_or_else(|| refuse(call, location))
 }
 
 /// Checks for a runtime, where an operation would succeed without one by chance only: if the kernel has the data in
@@ -175,7 +175,7 @@ pub(super) fn pool(call: &str, location: &Location<'_>) -> Arc<Shared> {
 ///
 /// Panics in the same cases as [`pool`].
 pub(super) fn need_runtime(call: &str, location: &Location<'_>) {
-    if context::with_shared(|_| ()).is_none() {
+    if current::with_shared(|_| ()).is_none() {
         refuse(call, location);
     }
 }

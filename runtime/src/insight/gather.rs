@@ -15,7 +15,7 @@ use mini_kernel::primitives::atomic::Ordering::Relaxed;
 use mini_kernel::primitives::lock;
 use mini_kernel::scheduler::core::Core;
 use mini_kernel::scheduler::shared::Shared;
-use mini_kernel::scheduler::{ExternalThread, context};
+use mini_kernel::scheduler::{ExternalThread, current};
 use mini_kernel::task::{Beside, Besides, LastWait, Sight, Source, Standing, Task, beside};
 
 use super::seen::Seen;
@@ -96,7 +96,7 @@ pub(crate) fn dump(shared: &Shared) -> Dump {
 /// Waits for a moment after `begin`, while another worker is at work of which nobody knows that it is stuck: so
 /// that what runs on can be told from what passes.
 fn let_run_on(shared: &Shared, begin: Instant) {
-    let own = context::held_of(shared).map(Core::index);
+    let own = current::held_of(shared).map(Core::index);
     if shared.idle.up().any(|worker| Some(worker) != own && !shared.cores[worker].poll.is_away()) {
         thread::sleep(MOMENT.saturating_sub(begin.elapsed())); // real time, in which workers go on
     }

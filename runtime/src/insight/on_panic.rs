@@ -8,7 +8,7 @@ use std::thread;
 
 use mini_context::contain;
 use mini_kernel::primitives::atomic::Ordering::Relaxed;
-use mini_kernel::scheduler::context;
+use mini_kernel::scheduler::current;
 use mini_kernel::scheduler::shared::Shared;
 
 use super::gather::dump;
@@ -20,7 +20,7 @@ pub(crate) struct InTask;
 impl Drop for InTask {
     fn drop(&mut self) {
         if thread::panicking() {
-            context::with_shared(|shared| dump_on_panic(shared));
+            current::with_shared(|shared| dump_on_panic(shared));
         }
     }
 }

@@ -11,8 +11,8 @@ use std::ptr;
 use std::time::{Duration, Instant as SystemInstant};
 
 use mini_kernel::primitives::Deadline;
-use mini_kernel::scheduler::context;
 use mini_kernel::scheduler::core::Core;
+use mini_kernel::scheduler::current;
 use mini_kernel::scheduler::parker::Parker;
 use mini_kernel::scheduler::worker::Worker;
 use mini_kernel::task::hide;
@@ -110,7 +110,7 @@ impl Runtime {
     pub fn turn(&self, max_wait: Duration) -> Turn {
         let core = self.embedded("turn");
         assert!(
-            !context::is_polling(),
+            !current::is_polling(),
             "Runtime::turn inside a task (or inside block_on) would run tasks within a task: call it from the \
              embedder's loop"
         );
@@ -155,7 +155,7 @@ impl Runtime {
     #[track_caller]
     pub fn next_deadline(&self) -> Option<Instant> {
         let core = self.embedded("next_deadline");
-        if core.embedder.is_served() && !ptr::eq(context::held(), core) {
+        if core.embedder.is_served() && !ptr::eq(current::held(), core) {
             return None;
         }
         if core.has_mail() || core.embedder.has_more() {

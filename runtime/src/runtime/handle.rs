@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use mini_kernel::scheduler::shared::Shared;
-use mini_kernel::scheduler::{block_on, context};
+use mini_kernel::scheduler::{block_on, current};
 
 use super::Id;
 #[cfg(feature = "insight")]
@@ -159,7 +159,7 @@ impl Handle {
     /// If there is none.
     #[track_caller]
     pub fn current() -> Self {
-        Self { shared: context::current_shared("Handle::current") }
+        Self { shared: current::shared("Handle::current") }
     }
 
     /// Returns a handle of the runtime that this thread is inside.
@@ -176,7 +176,7 @@ impl Handle {
     ///
     /// If there is none.
     pub fn try_current() -> Result<Self, TryCurrentError> {
-        context::with_shared(|shared| Self { shared: shared.clone() }).ok_or(TryCurrentError(()))
+        current::with_shared(|shared| Self { shared: shared.clone() }).ok_or(TryCurrentError(()))
     }
 
     /// Spawns a task; see [`mini::spawn`](crate::spawn).
@@ -319,7 +319,7 @@ impl std::error::Error for TryCurrentError {}
 /// See [`Runtime::enter`](crate::runtime::Runtime::enter).
 #[must_use = "the runtime is left as soon as the guard is dropped"]
 pub struct EnterGuard<'a> {
-    _guard: context::Guard,
+    _guard: current::Guard,
     _handle: PhantomData<&'a Handle>,
 }
 

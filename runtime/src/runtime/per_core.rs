@@ -343,7 +343,7 @@ impl Ending {
 /// ```
 pub fn worker_index() -> Option<usize> {
     let index = |core: &Core| (!core.is_guest()).then(|| core.shared().config.first_worker + core.index());
-    mini_kernel::scheduler::context::with_held(index).flatten()
+    mini_kernel::scheduler::current::with_held(index).flatten()
 }
 
 impl fmt::Debug for PerCore {

@@ -17,7 +17,7 @@ use std::task::{Context, Poll, Waker, ready};
 use libc::c_int;
 use mini_context::sim;
 use mini_kernel::primitives::{Mutex, lock};
-use mini_kernel::scheduler::context;
+use mini_kernel::scheduler::current;
 use mini_net::Wait;
 
 use super::ear;
@@ -132,7 +132,7 @@ impl Current {
 
 impl Ear {
     pub(super) fn open(signal: c_int) -> io::Result<Self> {
-        let Some(runtime) = context::with_shared(|shared| Layers::of(shared).id).filter(|_| is_simulated()) else {
+        let Some(runtime) = current::with_shared(|shared| Layers::of(shared).id).filter(|_| is_simulated()) else {
             return ear::Ear::open(signal).map(Self::System);
         };
         if !matches!(signal, 1..=31 | 34..=64) {
@@ -165,7 +165,7 @@ impl Ear {
 impl Listener {
     /// Whether its simulation is the one that runs on this thread.
     fn is_at_home(&self) -> bool {
-        is_simulated() && context::with_shared(|shared| Layers::of(shared).id) == Some(self.runtime)
+        is_simulated() && current::with_shared(|shared| Layers::of(shared).id) == Some(self.runtime)
     }
 
     /// A signal has come.

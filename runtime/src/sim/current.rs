@@ -7,8 +7,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use mini_kernel::scheduler::context;
 use mini_kernel::scheduler::core::Core;
+use mini_kernel::scheduler::current;
 use mini_kernel::scheduler::shared::Shared;
 
 use super::cancel::CancelAtRandom;
@@ -57,7 +57,7 @@ pub fn current() -> Current {
 /// assert!(mini::block_on(async { mini::sim::try_current().is_none() }));
 /// ```
 pub fn try_current() -> Option<Current> {
-    let shared = context::with_shared(Arc::clone)?;
+    let shared = current::with_shared(Arc::clone)?;
     World::of(&shared.cores[0]).is_some().then_some(Current { shared })
 }
 
@@ -252,7 +252,7 @@ impl Future for Settle<'_> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let shared = &self.current.shared;
-        let core = context::held_of(shared).expect("a future of `settle` was polled outside its simulation");
+        let core = current::held_of(shared).expect("a future of `settle` was polled outside its simulation");
         // Those that settle too are queued while this one runs.
         let settling = &self.current.world().settling;
         let others = settling.load(Relaxed) - u64::from(self.counts);

@@ -9,7 +9,7 @@ use std::future::Future;
 use std::panic::Location;
 use std::sync::Arc;
 
-use mini_kernel::scheduler::context;
+use mini_kernel::scheduler::current;
 
 use super::JoinHandle;
 use super::large::boxed;
@@ -73,7 +73,7 @@ impl Builder {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        let (shared, origin) = (context::current_shared("task::Builder::spawn"), (Location::caller(), self.name));
+        let (shared, origin) = (current::shared("task::Builder::spawn"), (Location::caller(), self.name));
         boxed!(Box::pin, future: F => spawn_on(&shared, future, origin))
     }
 
@@ -144,7 +144,7 @@ impl Builder {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        let shared = context::current_shared("task::Builder::spawn_blocking");
+        let shared = current::shared("task::Builder::spawn_blocking");
         boxed!(Box::new, job: F => spawn_blocking_on(&shared, job, (Location::caller(), self.name)))
     }
 
@@ -175,5 +175,5 @@ impl Builder {
 /// });
 /// ```
 pub fn try_name() -> Option<Arc<str>> {
-    context::current_name()
+    current::task_name()
 }

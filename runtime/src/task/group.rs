@@ -29,7 +29,7 @@ use std::time::Duration;
 use mini_context::contain;
 use mini_kernel::primitives::atomic::Ordering::Relaxed;
 use mini_kernel::say::Throttle;
-use mini_kernel::scheduler::context;
+use mini_kernel::scheduler::current;
 use mini_kernel::task::slab::NONE;
 
 use super::large::boxed;
@@ -355,7 +355,7 @@ impl Group {
         F: FnOnce() -> T + Send + 'static,
         T: Outcome + Send + 'static,
     {
-        let (shared, location) = (context::current_shared("Group::spawn_blocking"), Location::caller());
+        let (shared, location) = (current::shared("Group::spawn_blocking"), Location::caller());
         let Some(place) = self.node().reserve() else {
             drop(job);
             return refuse(self.node(), location, T::failure, |never| spawn_on(&shared, never, location));
@@ -434,7 +434,7 @@ fn spawn<F>(
 where
     F: Future<Output: Send> + Send + 'static,
 {
-    let (shared, location) = (context::current_shared(call), Location::caller());
+    let (shared, location) = (current::shared(call), Location::caller());
     let Some(place) = node.reserve() else {
         drop(future);
         return refuse(node, location, judge, |never| spawn_on(&shared, never, (location, name)));
@@ -450,7 +450,7 @@ where
     F: Future<Output = Ended<T>> + Send + 'static,
     T: Send + 'static,
 {
-    let (shared, location) = (context::current_shared(call), Location::caller());
+    let (shared, location) = (current::shared(call), Location::caller());
     let node = Membership::current().map_or_else(program::root, |place| place.node);
     let origin = (location, Some("shield".into()));
     match node.up().find_map(Node::try_reserve) {
@@ -531,7 +531,7 @@ fn abandon(node: &Arc<Node>) {
     let origin = (node.location, Some("group".into()));
     if !is_closing() {
         contain(|| {
-            let _is_spawned = context::with_shared(|shared| drop(spawn_on(shared, reaper, origin)));
+            let _is_spawned = current::with_shared(|shared| drop(spawn_on(shared, reaper, origin)));
         });
     }
 }
@@ -549,7 +549,7 @@ impl Drop for AbortOnDrop {
 
 /// Whether this thread works for a runtime that is ending: it drops all tasks anyway.
 fn is_closing() -> bool {
-    context::with_shared(|shared| shared.is_closing()).unwrap_or(false)
+    current::with_shared(|shared| shared.is_closing()).unwrap_or(false)
 }
 
 impl Drop for Handle {

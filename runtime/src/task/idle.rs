@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use mini_context::{Note, Reason, forget_wait, leave_note};
-use mini_kernel::scheduler::context;
+use mini_kernel::scheduler::current;
 use mini_kernel::scheduler::idle_queue::IdleQueue;
 
 /// Waits until the worker that runs this task has nothing else to do: no task is ready, and a check of its sockets and
@@ -77,7 +77,7 @@ impl Future for Idle {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let waker = cx.waker().clone(); // user code: before a place is given up
-        let here = context::with_held(|core| (!core.is_closed()).then(|| core.idle_queue().clone())).flatten();
+        let here = current::with_held(|core| (!core.is_closed()).then(|| core.idle_queue().clone())).flatten();
         self.step = match (std::mem::replace(&mut self.step, Step::Over), here) {
             (Step::Over | Step::Yielded, _) => return Poll::Ready(()),
             (Step::At(idle_queue, place), Some(here)) if Arc::ptr_eq(&idle_queue, &here) => {

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use mini_kernel::scheduler::context;
+use mini_kernel::scheduler::current;
 use mini_kernel::scheduler::shared::Shared;
 use mini_kernel::task::Origin;
 
@@ -51,9 +51,9 @@ where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
 {
-    match context::with_shared(|shared| spawn_on(shared, future, origin)) {
+    match current::with_shared(|shared| spawn_on(shared, future, origin)) {
         Some(handle) => handle,
-        None => context::missing(call),
+        None => current::missing(call),
     }
 }
 
@@ -143,7 +143,7 @@ where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
 {
-    let shared = context::current_shared("mini::spawn_blocking");
+    let shared = current::shared("mini::spawn_blocking");
     boxed!(Box::new, job: F => spawn_blocking_on(&shared, job, Location::caller()))
 }
 
@@ -225,5 +225,5 @@ pub fn id() -> Id {
 /// assert_eq!(mini::task::try_id(), None);
 /// ```
 pub fn try_id() -> Option<Id> {
-    context::current_task()
+    current::task()
 }

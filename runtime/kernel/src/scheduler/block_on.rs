@@ -18,11 +18,11 @@ use mini_context::{WakerOf, contain};
 
 use crate::primitives::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
 use crate::primitives::lock;
-use crate::scheduler::context;
 use crate::scheduler::core::Core;
+use crate::scheduler::current;
 use crate::scheduler::parker::Parker;
 use crate::scheduler::shared::Shared;
-use crate::scheduler::unparker::Wait;
+use crate::scheduler::unparker::ParkedIn;
 use crate::scheduler::worker::{Stop, Worker};
 use crate::task::hide;
 use crate::task::main::{MainFuture, run_main};
@@ -71,7 +71,7 @@ fn run(shared: &Arc<Shared>, given: &mut MainFuture<'_>) {
 /// these has forked.
 #[track_caller]
 pub fn refuse_inside_worker(call: &str) {
-    let is_polling = context::is_polling();
+    let is_polling = current::is_polling();
     assert!(
         !is_polling || !mini_context::sim::is_simulated(),
         "{call} would block the only thread of the simulation for ever, as jobs of spawn_blocking run on it too: \
@@ -157,7 +157,7 @@ fn work_outside(shared: &Arc<Shared>, core: &Core, id: Id, given: &mut MainFutur
     let stop = run_main(core, id, Location::caller(), given.0, |is_done| worker.drive(is_done));
     if stop == Stop::Closing {
         worker.close();
-        worker.announce_wait(Wait::Thread); // until the call returns
+        worker.announce_wait(ParkedIn::Condvar); // until the call returns
         External::new(shared, id).poll(given.0, || false); // it may still come to its end
     }
     drop(given); // before the unwinding, in which a panic would end the process
@@ -173,7 +173,7 @@ fn wait_for_core(shared: &Arc<Shared>, core: &Core, id: Id, given: &mut MainFutu
     told.begin();
     let external = External::new(shared, id);
     let _inside = shared.enter();
-    let _polling = context::enter_external(shared); // until the future is dropped
+    let _polling = current::enter_external(shared); // until the future is dropped
     let polled = DropInside(&mut *given);
     let is_taken = external.poll(polled.0, || core.ownership.take_or_wait(&external.thread.parker));
     if is_taken {

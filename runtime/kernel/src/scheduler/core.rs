@@ -22,9 +22,9 @@ use mini_time::Clock;
 use crate::primitives::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use crate::primitives::thread::{self, ThreadId};
 use crate::primitives::{Mutex, lock};
-use crate::scheduler::context;
 use crate::scheduler::core_refs::CoreRefs;
 use crate::scheduler::counts::Counts;
+use crate::scheduler::current;
 use crate::scheduler::driver::{Driver, ReactorHandle};
 use crate::scheduler::embedder::Embedder;
 use crate::scheduler::fifo::Fifo;
@@ -248,7 +248,7 @@ impl Core {
 
     #[inline]
     pub(crate) fn is_held(&self) -> bool {
-        ptr::eq(context::held(), self)
+        ptr::eq(current::held(), self)
     }
 
     /// Says that the calling thread is the owner now. The system call is for another thread than the last one only: an
@@ -536,7 +536,7 @@ mod tests {
         });
         let core = &shared.cores[0];
         assert!(core.ownership.try_take());
-        let held = context::enter_held(&shared, core);
+        let held = current::enter_held(&shared, core);
         let room: usize = core.local(|local| local.queues.iter().map(VecDeque::capacity).sum());
         assert!(room <= 2 * LOCAL_QUEUE as usize, "{room}");
         drop(held);

@@ -13,7 +13,7 @@ use mini_time::{Clock, Park, Timers};
 
 use crate::primitives::{HAS_TIME, thread};
 use crate::scheduler::poller::PollerRole;
-use crate::scheduler::unparker::{Unparker, Wait};
+use crate::scheduler::unparker::{ParkedIn, Unparker};
 
 /// The number of events and timers that a call has delivered.
 #[derive(Clone, Copy, Debug, Default)]
@@ -115,7 +115,7 @@ impl Driver {
 
     /// Waits for an event, a deadline or the unparker, for at most `limit`, and delivers what has happened. The caller
     /// has announced the wait.
-    pub(crate) fn park(&self, events: &mut Events, wait: Wait, limit: Option<Duration>) -> Delivered {
+    pub(crate) fn park(&self, events: &mut Events, wait: ParkedIn, limit: Option<Duration>) -> Delivered {
         let timeout = match self.timers.prepare_park() {
             Park::Ready => Some(Duration::ZERO),
             Park::Until(wait) => Some(wait),
@@ -132,7 +132,7 @@ impl Driver {
     pub(crate) fn park_advancing(
         &self,
         events: &mut Events,
-        wait: Wait,
+        wait: ParkedIn,
         limit: Option<Duration>,
         is_waited_for: bool,
     ) -> Delivered {
@@ -169,10 +169,10 @@ impl Driver {
     }
 
     /// Waits as announced, and delivers what has happened.
-    fn wait(&self, events: &mut Events, timeout: Option<Duration>, wait: Wait) -> Delivered {
+    fn wait(&self, events: &mut Events, timeout: Option<Duration>, wait: ParkedIn) -> Delivered {
         let mut count = 0;
         match timeout {
-            _ if wait == Wait::Reactor => count = self.turn(events, timeout),
+            _ if wait == ParkedIn::Reactor => count = self.turn(events, timeout),
             Some(Duration::ZERO) => {}
             _ => self.unparker.wait(timeout),
         }

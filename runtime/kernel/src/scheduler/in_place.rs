@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use mini_context::set_poll_aside;
 
-use super::context::{self, SetAside};
 use super::core::Core;
+use super::current::{self, SetAside};
 use super::monitor;
 use super::shared::Shared;
 use crate::primitives::atomic::Ordering::Relaxed;
@@ -24,15 +24,15 @@ use crate::primitives::atomic::Ordering::Relaxed;
 /// In the tasks and `block_on` of a `current_thread` runtime.
 #[track_caller]
 pub fn block_in_place<F: FnOnce() -> R, R>(f: F) -> R {
-    match context::with_held(|core| core.shared().is_multi_thread().then(|| core.schedule().arc())) {
+    match current::with_held(|core| core.shared().is_multi_thread().then(|| core.schedule().arc())) {
         None => {
-            if context::with_host(Shared::is_multi_thread) == Some(false) {
+            if current::with_host(Shared::is_multi_thread) == Some(false) {
                 refuse();
             }
-            let (_blocks, _poll) = (context::leave_external(), set_poll_aside());
+            let (_blocks, _poll) = (current::leave_external(), set_poll_aside());
             f()
         }
-        Some(None) if context::with_held(|core| core.shared().config.has_pick()) == Some(true) => f(),
+        Some(None) if current::with_held(|core| core.shared().config.has_pick()) == Some(true) => f(),
         Some(None) => refuse(),
         Some(Some(shared)) => {
             // What runs in `f` is no part of this poll, whose budget may be an endless one.
@@ -55,7 +55,7 @@ struct Blocked(SetAside);
 
 impl Blocked {
     fn begin(shared: &Arc<Shared>) -> Option<Self> {
-        let blocked = Self(context::set_aside()?);
+        let blocked = Self(current::set_aside()?);
         let core = blocked.core();
         core.poll.is_blocked.store(true, Relaxed);
         core.idle_queue().disperse();

@@ -16,8 +16,8 @@ use crate::primitives::Mutex;
 use crate::primitives::atomic::AtomicBool;
 use crate::scheduler::ExternalThread;
 use crate::scheduler::config::Config;
-use crate::scheduler::context::{self, Role};
 use crate::scheduler::core::Core;
+use crate::scheduler::current::{self, Role};
 use crate::scheduler::driver::ReactorHandle;
 use crate::scheduler::end::End;
 use crate::scheduler::extension::Extension;
@@ -161,15 +161,15 @@ impl Shared {
     /// Enters the runtime on this thread without holding a core. Timers that the thread registers are served by the
     /// worker that is always there.
     #[track_caller]
-    pub fn enter(self: &Arc<Self>) -> context::Guard {
+    pub fn enter(self: &Arc<Self>) -> current::Guard {
         self.enter_as(Role::Visitor)
     }
 
     /// Enters the runtime on this thread in a role, without holding a core.
     #[track_caller]
-    pub(crate) fn enter_as(self: &Arc<Self>, role: Role) -> context::Guard {
+    pub(crate) fn enter_as(self: &Arc<Self>, role: Role) -> current::Guard {
         self.process.check("Runtime::enter");
-        context::enter_as(self, self.external_core(), role)
+        current::enter_as(self, self.external_core(), role)
     }
 
     // Spawning.

@@ -14,8 +14,8 @@ use mini_context::rules::PATIENCE;
 
 use crate::primitives::atomic::Ordering::Relaxed;
 use crate::primitives::{Deadline, thread};
-use crate::scheduler::context;
 use crate::scheduler::core::Core;
+use crate::scheduler::current;
 use crate::scheduler::shared::Shared;
 use crate::scheduler::worker;
 use crate::task::hide;
@@ -298,7 +298,7 @@ impl Shared {
         }
         self.fail_waits_in_place();
         self.blocking.close();
-        if context::is_working_for(self) {
+        if current::is_working_for(self) {
             return ShutdownReport::default(); // it would wait for itself
         }
         // Workers at rest end at once, but not in no time.

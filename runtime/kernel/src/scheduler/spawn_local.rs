@@ -2,8 +2,8 @@
 
 use std::future::Future;
 
-use super::context;
 use super::core::Core;
+use super::current;
 use super::worker::{self, NoCore};
 use crate::task::{self, JoinHandle, Origin, Start};
 
@@ -23,10 +23,10 @@ where
         core.spawn_pinned(task);
         handle
     };
-    if !context::held().is_null() {
-        return context::with_held(spawn).expect("just looked");
+    if !current::held().is_null() {
+        return current::with_held(spawn).expect("just looked");
     }
-    match worker::with_free_core(&context::current_shared(call), spawn) {
+    match worker::with_free_core(&current::shared(call), spawn) {
         Ok(handle) => handle,
         Err(NoCore::Pinned(thread)) => {
             panic!("{call}: tasks made by spawn_local bind this runtime to {thread:?}: call it there")

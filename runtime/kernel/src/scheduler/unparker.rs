@@ -31,20 +31,20 @@ use crate::primitives::{Condvar, Deadline, Mutex, lock};
 
 const UP: u8 = 0;
 
-/// The kind of a worker's wait.
+/// Where a parked worker waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Wait {
-    /// For events.
+pub(crate) enum ParkedIn {
+    /// In the reactor, for events too.
     Reactor = 1,
-    /// For the unparker or a deadline alone.
-    Thread = 2,
+    /// On the condition variable, for the unparker or a deadline alone.
+    Condvar = 2,
 }
 
 /// The state of a worker's wait, and the event that ends it.
 #[derive(Debug)]
 pub struct Unparker {
-    /// [`UP`], or the [`Wait`] that the worker is in, or about to begin.
+    /// [`UP`], or [`ParkedIn`]: where the worker waits, or is about to.
     parked: AtomicU8,
     reactor: mini_net::Reactor,
     /// Rung, and not heard yet, for a worker that waits as a thread.
@@ -58,7 +58,7 @@ impl Unparker {
     }
 
     /// A1, A2.
-    pub(crate) fn announce(&self, wait: Wait) {
+    pub(crate) fn announce(&self, wait: ParkedIn) {
         // Release: who sees that this thread is parked sees what it has counted (`until_idle.rs`).
         self.parked.store(wait as u8, Release);
         fence(SeqCst);
@@ -73,15 +73,15 @@ impl Unparker {
     }
 
     /// B2, B3: which wait the caller, which has put work in place, must end.
-    pub(crate) fn must_unpark(&self) -> Option<Wait> {
+    pub(crate) fn must_unpark(&self) -> Option<ParkedIn> {
         fence(SeqCst);
         if self.parked.load(Relaxed) == UP {
             return None;
         }
         match self.parked.swap(UP, AcqRel) {
             UP => None,
-            wait if wait == Wait::Thread as u8 => Some(Wait::Thread),
-            _ => Some(Wait::Reactor),
+            wait if wait == ParkedIn::Condvar as u8 => Some(ParkedIn::Condvar),
+            _ => Some(ParkedIn::Reactor),
         }
     }
 
@@ -112,8 +112,8 @@ impl Unparker {
     pub fn unpark(&self) -> bool {
         match self.must_unpark() {
             None => return false,
-            Some(Wait::Reactor) => self.reactor.notify(),
-            Some(Wait::Thread) => self.end_wait(),
+            Some(ParkedIn::Reactor) => self.reactor.notify(),
+            Some(ParkedIn::Condvar) => self.end_wait(),
         }
         true
     }
@@ -154,7 +154,7 @@ mod models {
                     })
                 })
                 .collect();
-            shared.0.announce(Wait::Thread);
+            shared.0.announce(ParkedIn::Condvar);
             let seen = shared.1.load(Acquire);
             for pusher in pushers {
                 pusher.join().unwrap();
@@ -183,7 +183,7 @@ mod models {
             });
             let mut waits = 0;
             loop {
-                unparker.announce(Wait::Thread);
+                unparker.announce(ParkedIn::Condvar);
                 let is_all_seen = work.load(Acquire) == 2;
                 if !is_all_seen {
                     waits += 1;

@@ -34,8 +34,8 @@ use std::time::Duration;
 
 use crate::primitives::atomic::{AtomicUsize, Ordering::Acquire, Ordering::Relaxed, fence};
 use crate::primitives::{Mutex, lock};
-use crate::scheduler::context;
 use crate::scheduler::core::Core;
+use crate::scheduler::current;
 use crate::scheduler::shared::Shared;
 use crate::scheduler::shutdown::LeftTask;
 use crate::task::Task;
@@ -113,7 +113,7 @@ impl<'a> Asking<'a> {
             waiting.wakers.push(waker);
         }
         drop(waiting);
-        let own = context::held_of(self.0).map(Core::index);
+        let own = current::held_of(self.0).map(Core::index);
         self.0.has_nothing_left(own).then(Vec::new)
     }
 }

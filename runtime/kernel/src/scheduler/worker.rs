@@ -17,8 +17,8 @@ use mini_net::Events;
 
 use crate::primitives::atomic::Ordering::Relaxed;
 use crate::primitives::thread::ThreadId;
-use crate::scheduler::context;
 use crate::scheduler::core::{Core, Kept};
+use crate::scheduler::current;
 use crate::scheduler::driver::Delivered;
 use crate::scheduler::meter::Meter;
 use crate::scheduler::monitor;
@@ -96,7 +96,7 @@ pub struct Worker<'a> {
     has_shared: bool,
     /// For one turn of an embedder's loop (`turn.rs`).
     is_for_embedder: bool,
-    context: Option<context::HeldGuard>,
+    held: Option<current::HeldGuard>,
 }
 
 impl<'a> Worker<'a> {
@@ -115,9 +115,9 @@ impl<'a> Worker<'a> {
 
     /// With the thread's timer slack, if that is to be set.
     fn sit_down(shared: &'a Arc<Shared>, core: &'a Core, slack: Option<Duration>) -> Result<Self, ThreadId> {
-        let context = context::enter_held(shared, core);
+        let held = current::enter_held(shared, core);
         if let Some(thread) = core.pinned_elsewhere() {
-            drop(context);
+            drop(held);
             core.ownership.release();
             close_if_closing(shared, core);
             return Err(thread);
@@ -153,7 +153,7 @@ impl<'a> Worker<'a> {
             slack,
             has_shared: shared.is_multi_thread() && core.takes_shared(),
             is_for_embedder: false,
-            context: Some(context),
+            held: Some(held),
         };
         worker.count_from_now();
         core.counts.busy.unpark(worker.meter.system_now());
@@ -439,7 +439,7 @@ impl Drop for Worker<'_> {
                 core.driver().reactor().notify(); // see `embedder.rs`
             }
         }
-        self.context = None;
+        self.held = None;
         core.ownership.release();
         close_if_closing(shared, core);
     }

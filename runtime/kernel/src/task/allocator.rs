@@ -12,14 +12,14 @@
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 
-use crate::scheduler::context;
+use crate::scheduler::current;
 use crate::task::cache::{RemoteFrees, TaskCache, class_of, layout_for};
 use crate::task::schedule::Schedule;
 
 /// Memory for a `T`, not initialised.
 pub fn allocate<T>() -> NonNull<T> {
     let kept = const { class_of(Layout::new::<T>()) }.and_then(|class| {
-        context::with_held(|core| {
+        current::with_held(|core| {
             core.with_blocks(|blocks, returned| {
                 blocks.take(class).or_else(|| {
                     if returned.is_empty() {
@@ -84,7 +84,7 @@ pub unsafe fn free_untied<T>(block: NonNull<T>) {
         // SAFETY: the caller's promise.
         // Test: tests/tests/tasks/tasks.rs `every_future_and_output_is_dropped_once`.
         let keep = |blocks: &mut TaskCache, _: &RemoteFrees| unsafe { blocks.put_or_free(block.cast(), class) };
-        context::with_held(|core| core.with_blocks(keep))
+        current::with_held(|core| core.with_blocks(keep))
     });
     if kept.is_none() {
         // SAFETY: the caller's promise; every block was allocated with the layout for its type.

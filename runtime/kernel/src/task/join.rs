@@ -15,7 +15,7 @@ use mini_context::{Note, Reason, forget_wait, leave_note, note_waker};
 
 use super::refcount::{OnJoin, OnWithdraw};
 use super::{Id, JoinError, SharedJoinHandle, Task};
-use crate::scheduler::context;
+use crate::scheduler::current;
 
 /// Handle of a task: a future that resolves to `Result<T, JoinError>`.
 ///
@@ -200,7 +200,7 @@ impl<T> JoinHandle<T> {
         let found = self.register(waker);
         let task = &*self.task;
         if found == OnJoin::Pending {
-            assert!(!context::is_current(task), "{} waits for itself: it would never end", task.source());
+            assert!(!current::is_current(task), "{} waits for itself: it would never end", task.source());
             leave_note(Note { reason: Reason::Join(task.id().get()), location: task.location() });
             return Poll::Pending;
         }

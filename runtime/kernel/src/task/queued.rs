@@ -19,7 +19,7 @@ use super::state::{OnPending, OnStart};
 use super::waker::{self, raw_waker};
 use super::{Header, Id, Task, UNREGISTERED};
 use crate::blocking::{Job, Origin};
-use crate::scheduler::context;
+use crate::scheduler::current;
 use crate::scheduler::observe::{Then, Who};
 
 /// A task's place in a queue. Must be polled, or put into another queue.
@@ -165,7 +165,7 @@ impl Queued {
         // Test: tests/tests/tasks/tasks.rs `foreign_threads_wake_and_drop_wakers`.
         let waker = ManuallyDrop::new(unsafe { Waker::from_raw(raw_waker(self.0)) });
         let running = Running::new(self);
-        let inside = context::enter_task(&running);
+        let inside = current::enter_task(&running);
         mini_context::begin_poll(header.id.get());
         header.schedule.begin_poll();
         // SAFETY: `start` was called, so the stage is ours (rights table, row 1).
@@ -231,7 +231,7 @@ impl Queued {
         let running = Running::new(self);
         // The destructor of another task's output may have spawned this task, which the runtime then refused.
         let dropping = (!is_job).then(|| Dropping::new(running.id()));
-        let inside = (context::leave_output(), context::enter_task(&running), dropping);
+        let inside = (current::leave_output(), current::enter_task(&running), dropping);
         let task = &running.task;
         // SAFETY: the task is started and not finished, so the stage is ours (rights table, row 1).
         // Test: tests/tests/tasks/tasks.rs `every_future_and_output_is_dropped_once`.
@@ -288,7 +288,7 @@ impl Queued {
         for observer in &shared.config.observers {
             observer.job_begins(who);
         }
-        context::serve(&shared, || {
+        current::serve(&shared, || {
             let (polled, _) = self.poll_or_drop(u32::MAX, || None);
             debug_assert!(matches!(polled, Polled::Ended), "a job does not wait");
         });
@@ -356,7 +356,7 @@ pub(super) fn ask_here(header: &Header) -> bool {
 }
 
 fn ask_if(is_meant: impl FnOnce(&Running) -> bool) -> bool {
-    let asked = context::with_task(|task| {
+    let asked = current::with_task(|task| {
         let is_meant = is_meant(task);
         if is_meant {
             task.ask();

@@ -12,8 +12,8 @@ use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use crate::scheduler::context;
 use crate::scheduler::core::Core;
+use crate::scheduler::current;
 use crate::scheduler::extension::Extension;
 use crate::scheduler::shared::Shared;
 use crate::task::cache::{RemoteFrees, TaskCache};
@@ -103,7 +103,7 @@ impl Schedule {
     /// Queues a shared task: with the calling worker, if it is one of this runtime's, otherwise for any worker.
     pub(crate) fn schedule(&self, task: Queued) {
         let (id, mut task) = (task.id().get(), Some(task));
-        context::with_held(|held| {
+        current::with_held(|held| {
             if self.is_queued_by(held) {
                 held.queue_woken(task.take().expect("called once"));
             }

@@ -11,7 +11,7 @@ use std::task::{RawWaker, RawWakerVTable, Waker};
 
 use super::state::{OnRemote, OnWake};
 use super::{Header, Queued, Task, queued};
-use crate::scheduler::context;
+use crate::scheduler::current;
 
 /// The parts of a waker, for a pointer to a live task.
 pub(super) fn raw_waker(ptr: NonNull<Header>) -> RawWaker {
@@ -110,7 +110,7 @@ impl Task {
     #[inline]
     fn wake_here(self) -> Option<Self> {
         let mut left = Some(self);
-        context::with_held(|held| {
+        current::with_held(|held| {
             let is_owing =
                 |task: &mut Task| task.header().schedule.is_queued_by(held) && task.header().state.wake_owing();
             if let Some(task) = left.take_if(is_owing) {

@@ -1,6 +1,6 @@
 //! Exact timers, which a child must not inherit from the thread that starts it.
 
-use mini_kernel::scheduler::context;
+use mini_kernel::scheduler::current;
 
 /// While it lives, this thread's timers have the usual slack; holds the slack before.
 ///
@@ -14,7 +14,7 @@ impl Slack {
         const NANOS: u64 = 50_000;
         // Also where the worker waits in `block_in_place` below.
         let exact =
-            context::with_shared(|shared| shared.config.timer_slack.filter(|_| context::is_working_for(shared)));
+            current::with_shared(|shared| shared.config.timer_slack.filter(|_| current::is_working_for(shared)));
         Slack(exact.flatten().and_then(|_| mini_net::set_timer_slack(NANOS)))
     }
 }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use mini_kernel::primitives::atomic::Ordering::Relaxed;
-use mini_kernel::scheduler::context;
+use mini_kernel::scheduler::current;
 use mini_kernel::task::error;
 use mini_kernel::task::slab::NONE;
 use pin_project_lite::pin_project;
@@ -129,11 +129,11 @@ impl MemberSeat {
     /// Also leaves it for the case that the handle is dropped.
     fn fail(&mut self, error: String, is_panic: bool) {
         self.fate = Fate::Failed;
-        if let Some(task) = context::current_task() {
+        if let Some(task) = current::task() {
             let error = GroupError { group: Called(&self.place.node).to_string(), text: error.clone() };
-            context::with_shared(|shared| Layers::of(shared).group_errors.leave(task, error));
+            current::with_shared(|shared| Layers::of(shared).group_errors.leave(task, error));
         }
-        let (name, location) = (context::current_name(), self.location);
+        let (name, location) = (current::task_name(), self.location);
         self.place.node.fail(FailedTask { name, group: None, location, error, is_panic });
     }
 }

@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::panic::Location;
 
-use mini_kernel::scheduler::context::current_shared;
+use mini_kernel::scheduler::current;
 use mini_kernel::task::refcount::OnJoin;
 
 use super::JoinSet;
@@ -103,7 +103,7 @@ impl<T: 'static> JoinSet<T> {
         F: FnOnce() -> T + Send + 'static,
         T: Send,
     {
-        let shared = current_shared("JoinSet::spawn_blocking");
+        let shared = current::shared("JoinSet::spawn_blocking");
         self.insert(boxed!(Box::new, job: F => spawn_blocking_on(&shared, job, Location::caller())))
     }
 

@@ -9,7 +9,7 @@ use std::ptr::NonNull;
 use mini_context::rules::STEAL_BATCH;
 
 use super::{Core, from_raw};
-use crate::scheduler::context;
+use crate::scheduler::current;
 use crate::task::{Class, Queued};
 
 impl Core {
@@ -37,7 +37,7 @@ impl Core {
     /// way.
     pub(crate) fn queue_woken(&self, task: Queued) {
         self.tell_wake(&task);
-        if context::is_in_task() && self.len_of(Class::Woken) == 0 {
+        if current::is_in_task() && self.len_of(Class::Woken) == 0 {
             self.next.put(task.into_raw());
         } else {
             self.push_shared(task, Class::Woken);

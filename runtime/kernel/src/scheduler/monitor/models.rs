@@ -4,7 +4,7 @@ use super::*;
 use crate::primitives::thread;
 use crate::scheduler::idle::ParkedSet;
 use crate::scheduler::poller::PollerRole;
-use crate::scheduler::unparker::{Unparker, Wait};
+use crate::scheduler::unparker::{ParkedIn, Unparker};
 use loom::sync::Arc;
 
 /// A worker that blocks, with a timer, and one that parks.
@@ -22,7 +22,7 @@ impl Runtime {
     fn park(&self) -> bool {
         loop {
             let is_poller = self.monitor.has_stuck() && self.poller.try_take(1);
-            self.unparker.announce(if is_poller { Wait::Reactor } else { Wait::Thread });
+            self.unparker.announce(if is_poller { ParkedIn::Reactor } else { ParkedIn::Condvar });
             self.idle.park(1);
             if is_poller || self.poller.is_taken() || !self.monitor.has_stuck() {
                 return is_poller && self.monitor.has_stuck() && self.is_stalled.load(Relaxed);

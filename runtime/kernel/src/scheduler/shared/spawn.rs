@@ -1,14 +1,14 @@
 //! The ways of a new task to its worker.
 
 use super::Shared;
-use crate::scheduler::context;
 use crate::scheduler::core::Core;
+use crate::scheduler::current;
 use crate::task::{Start, Task};
 
 impl Shared {
     /// The core of a task that this thread spawns, and how it gets there.
     pub(super) fn place(&self) -> (&Core, Start) {
-        match (context::held_of(self), self.is_multi_thread()) {
+        match (current::held_of(self), self.is_multi_thread()) {
             (Some(core), true) if !core.is_guest() => (core, Start::Shared),
             (Some(core), false) => (core, Start::Owned),
             (_, is_multi_thread) => {

@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use crate::primitives::thread::ThreadId;
-use crate::scheduler::context;
 use crate::scheduler::core::Core;
+use crate::scheduler::current;
 use crate::scheduler::shared::Shared;
 use crate::task::hide;
 
@@ -29,22 +29,22 @@ pub(crate) fn with_free_core<T>(shared: &Arc<Shared>, f: impl FnOnce(&Core) -> T
     if shared.is_multi_thread() {
         return Err(NoCore::Shared);
     }
-    if context::is_working_for(shared) {
+    if current::is_working_for(shared) {
         return Err(NoCore::Blocking);
     }
     let core = &shared.cores[0];
     // An external thread found the core taken, and its holder may have left since: refuse either way.
-    if context::with_host(|_| ()).is_some() || !core.ownership.try_take() {
+    if current::with_host(|_| ()).is_some() || !core.ownership.try_take() {
         return Err(NoCore::Taken);
     }
-    let context = context::enter_held(shared, core);
+    let held = current::enter_held(shared, core);
     let done = match core.pinned_elsewhere() {
         Some(thread) => Err(NoCore::Pinned(thread)),
         None => Ok(f(core)),
     };
     core.note_queue();
     core.embedder.note_more(super::leaves_work(shared, core));
-    drop(context);
+    drop(held);
     core.ownership.release();
     core.unparker.unpark(); // an embedder that waits between two turns
     close_if_closing(shared, core);
@@ -62,13 +62,13 @@ pub(super) fn close_if_closing(shared: &Arc<Shared>, core: &Core) {
 /// Closes a core that no thread held, whose ownership the caller has taken, and gives the ownership back.
 pub(crate) fn close_core(shared: &Arc<Shared>, core: &Core) {
     let _hidden = hide(); // from the tasks that it drops
-    let context = context::enter_held(shared, core);
+    let held = current::enter_held(shared, core);
     if let Some(thread) = core.pinned_elsewhere() {
         core.forget_pinned(thread);
     }
     if core.close() && !core.is_guest() {
         shared.core_closed();
     }
-    drop(context);
+    drop(held);
     core.ownership.release();
 }

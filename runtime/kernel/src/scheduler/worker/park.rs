@@ -8,7 +8,7 @@ use super::{Core, Worker};
 use crate::primitives::atomic::Ordering::Relaxed;
 use crate::scheduler::driver::Delivered;
 use crate::scheduler::spin;
-use crate::scheduler::unparker::Wait;
+use crate::scheduler::unparker::ParkedIn;
 use crate::scheduler::until_idle::RECHECK;
 
 impl Worker<'_> {
@@ -94,7 +94,7 @@ impl Worker<'_> {
     }
 
     /// Lets others know that this worker parks. The caller looks for work once more after that.
-    pub(crate) fn announce_wait(&mut self, wait: Wait) {
+    pub(crate) fn announce_wait(&mut self, wait: ParkedIn) {
         let core = self.core;
         core.is_up.store(false, Relaxed);
         core.counts.parks.add(1);
@@ -132,15 +132,15 @@ impl Worker<'_> {
     /// sockets, for the timers of others, or for its own, which cost less there: the reactor leaves a deadline as it is
     /// from one wait to the next. A single worker always may; it takes the role if the monitor may poll the reactor in
     /// its place.
-    fn choose_wait(&self) -> (Wait, bool) {
+    fn choose_wait(&self) -> (ParkedIn, bool) {
         if self.core.is_guest() {
-            return (Wait::Thread, false);
+            return (ParkedIn::Condvar, false);
         }
         let is_shared = !self.is_alone() || self.shared.monitor.is_started();
         match self.wants_poller() || self.core.driver().may_have_deadline() {
-            true if !is_shared => (Wait::Reactor, false),
-            true if self.core.driver().poller().try_take(self.core.index()) => (Wait::Reactor, true),
-            _ => (Wait::Thread, false),
+            true if !is_shared => (ParkedIn::Reactor, false),
+            true if self.core.driver().poller().try_take(self.core.index()) => (ParkedIn::Reactor, true),
+            _ => (ParkedIn::Condvar, false),
         }
     }
 
@@ -151,8 +151,11 @@ impl Worker<'_> {
     }
 
     /// Whether something may happen that no worker would hear of if this one waited as it has announced.
-    fn is_unheard(&self, wait: Wait) -> bool {
-        wait == Wait::Thread && !self.core.is_guest() && !self.core.driver().poller().is_taken() && self.wants_poller()
+    fn is_unheard(&self, wait: ParkedIn) -> bool {
+        wait == ParkedIn::Condvar
+            && !self.core.is_guest()
+            && !self.core.driver().poller().is_taken()
+            && self.wants_poller()
     }
 
     pub(super) fn is_alone(&self) -> bool {
@@ -160,7 +163,7 @@ impl Worker<'_> {
     }
 
     /// Waits as the poller while other workers are stuck: for their timers too.
-    fn park_for_others(&mut self, wait: Wait) {
+    fn park_for_others(&mut self, wait: ParkedIn) {
         let stuck = || self.others().filter(|other| other.is_stuck()).map(Core::driver);
         let limit = stuck().filter_map(|driver| driver.timers().wait_limit()).min();
         let delivered = self.core.driver().park(&mut self.events, wait, limit);
@@ -170,7 +173,7 @@ impl Worker<'_> {
     }
 
     /// Waits under a paused clock: where nothing real is going on, time jumps to the next deadline.
-    fn park_paused(&mut self, wait: Wait, limit: Option<Duration>) {
+    fn park_paused(&mut self, wait: ParkedIn, limit: Option<Duration>) {
         let (core, driver) = (self.core, self.core.driver());
         let delivered = driver.poll(&mut self.events, false);
         self.note_delivered(delivered);

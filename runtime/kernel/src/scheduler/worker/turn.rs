@@ -7,7 +7,7 @@ use mini_context::rules::CHECK_TIME;
 
 use super::{Core, Shared, Worker};
 use crate::primitives::thread::ThreadId;
-use crate::scheduler::unparker::Wait;
+use crate::scheduler::unparker::ParkedIn;
 
 impl<'a> Worker<'a> {
     /// Begins to work on the core for one turn. The thread's timer slack is left to the embedder.
@@ -63,12 +63,12 @@ impl<'a> Worker<'a> {
     /// As [`wait`](Worker::wait), but with a limit, and always in the reactor, where the unparker is heard.
     fn wait_within(&mut self, limit: Duration) {
         self.meter.leave_out(); // the last polls may not have been measured
-        self.announce_wait(Wait::Reactor);
+        self.announce_wait(ParkedIn::Reactor);
         // In this order: a job wakes its waiter before it counts as done.
         let is_waited_for = self.shared.blocking.in_flight() > 0;
         if !self.sees_work() {
             let driver = self.core.driver();
-            let delivered = driver.park_advancing(&mut self.events, Wait::Reactor, Some(limit), is_waited_for);
+            let delivered = driver.park_advancing(&mut self.events, ParkedIn::Reactor, Some(limit), is_waited_for);
             self.note_delivered(delivered);
         }
         self.end_wait();
@@ -79,7 +79,7 @@ impl<'a> Worker<'a> {
         let (core, driver) = (self.core, self.core.driver());
         let is_watched = core.embedder.is_watched();
         if is_watched {
-            core.unparker.announce(Wait::Reactor);
+            core.unparker.announce(ParkedIn::Reactor);
         }
         let is_waited_for = self.shared.blocking.in_flight() > 0;
         let has_more = driver.announce_leave(is_waited_for)

@@ -1,4 +1,4 @@
-//! The context of this thread: its runtime, the core that it holds, the task that it polls.
+//! The current thread: the runtime that it is inside of, the core that it holds, the task that it polls.
 //!
 //! Set by `enter`, by workers and around every poll; read by the free functions (`mini::spawn`) and by every wake,
 //! which compares the core of a task with the core that this thread holds. Plain cells without a destructor, so that a
@@ -280,17 +280,18 @@ impl Drop for OutputGuard {
 }
 
 /// The task that this thread polls, or whose future or output it drops. The future of a `block_on` is none.
-pub fn current_task() -> Option<Id> {
+pub fn task() -> Option<Id> {
     with_ended(Task::id).or_else(|| with_task(Running::id)).filter(|id| !mini_context::is_main(id.get()))
 }
 
-/// Whether that is the [`current_task`]: the id alone does not say so, as two simulations have the same ones.
+/// Whether `task` is the current [`task`](fn@task): the id alone does not say so, as two simulations have the same
+/// ones.
 pub(crate) fn is_current(task: &Task) -> bool {
     with_ended(|ended| ended.is(task)).or_else(|| with_task(|running| running.polls(task))) == Some(true)
 }
 
-/// The name of that task.
-pub fn current_name() -> Option<Arc<str>> {
+/// The name of the current [`task`].
+pub fn task_name() -> Option<Arc<str>> {
     with_ended(|task| task.name().cloned()).unwrap_or_else(|| with_task(Running::name).flatten())
 }
 
@@ -344,7 +345,7 @@ pub fn with_shared<T>(f: impl FnOnce(&Arc<Shared>) -> T) -> Option<T> {
 ///
 /// If there is none, at the line of the caller of `call`.
 #[track_caller]
-pub fn current_shared(call: &str) -> Arc<Shared> {
+pub fn shared(call: &str) -> Arc<Shared> {
     match with_shared(Arc::clone) {
         Some(shared) => shared,
         None => missing(call),
