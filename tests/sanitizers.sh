@@ -88,7 +88,7 @@ case $kind in
     export __CARGO_TESTS_ONLY_SRC_ROOT=$STD_SOURCE
     build_std=-Zbuild-std
     # They stand in for `epoll_wait`, of which the sanitizer must know.
-    skip+=(a_busy_worker_takes_no_bell_away the_monitor_outlives_any_number_of_owners)
+    skip+=(a_busy_worker_takes_no_notification_away the_monitor_outlives_any_number_of_owners)
     # The sanitizer puts a handler off until the thread that was interrupted calls something that it knows: an atomic
     # operation, or most of the C library. What is sent to the process goes to the main thread, which is the harness's
     # and sleeps in a futex(2) that the standard library calls by itself. With a timeout that call ends when it is

@@ -59,7 +59,7 @@ use table::Table;
 /// let reactor = Reactor::new()?;
 /// let mut events = Events::new();
 /// reactor.notify();
-/// // Returns at once, because the bell has rung; the bell is not counted.
+/// // Returns at once, because of the notification, which is not counted.
 /// assert_eq!(reactor.turn(&mut events, None)?, 0);
 /// # Ok::<(), std::io::Error>(())
 /// ```
@@ -102,11 +102,11 @@ impl Reactor {
     /// Waits for events and wakes the tasks that wait for them; returns the number of events.
     ///
     /// Returns after the first events, after [`Reactor::notify`], or after `timeout`: `None` is no limit, zero does not
-    /// wait. It returns early without an event only if a signal arrived or the bell rang. The result is then `Ok(0)`,
-    /// because the bell is not counted.
+    /// wait. It returns early without an event only on a notification or a signal. The result is then `Ok(0)`, because
+    /// a notification is not counted.
     ///
     /// Any thread may call this, several at the same time, each with its own `Events`: an event goes to one of them,
-    /// and so does a ring of the bell.
+    /// and so does a notification.
     ///
     /// # Examples
     ///
@@ -137,7 +137,7 @@ impl Reactor {
 
     /// Makes one turn return: the current one, or else the next.
     ///
-    /// Each call is a system call. A caller that rings often should check first that a thread waits.
+    /// Each call is a system call. A caller that notifies often should check first that a thread waits.
     ///
     /// # Examples
     ///

@@ -187,10 +187,10 @@ pub(crate) struct Token {
 }
 
 impl Token {
-    /// The bell's token; the table never gives out this index.
-    const BELL: Token = Token { index: u32::MAX, generation: u32::MAX };
+    /// The notifier's token; the table never gives out this index.
+    const NOTIFIER: Token = Token { index: u32::MAX, generation: u32::MAX };
 
-    /// The alarm's, which the table never gives out either.
+    /// The alarm's token; the table never gives out this index either.
     #[cfg(all(any(target_os = "linux", target_os = "android"), not(mini_kqueue_shim)))]
     const ALARM: Token = Token { index: u32::MAX, generation: u32::MAX - 1 };
 
@@ -271,7 +271,7 @@ mod tests {
         for (index, generation) in [(0, 0), (7, 0), (0, 9), (u32::MAX - 1, u32::MAX)] {
             let token = Token { index, generation };
             assert_eq!(Token::from_u64(token.to_u64()), token);
-            assert_ne!(token, Token::BELL);
+            assert_ne!(token, Token::NOTIFIER);
         }
     }
 }

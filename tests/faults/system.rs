@@ -107,7 +107,7 @@ pub(crate) async fn timers(verdict: &Arc<Verdict>) {
     }
 }
 
-/// Another thread wakes a task that waits, while the runtime waits for sockets too: each wake rings the bell.
+/// Another thread wakes a task that waits, while the runtime waits for sockets too: each wake calls the notifier.
 pub(crate) fn wakes(runtime: &Runtime, verdict: &Arc<Verdict>) {
     const WAKES: usize = 200;
     let place = Arc::new((AtomicUsize::new(0), Mutex::new(None::<Waker>)));

@@ -32,7 +32,7 @@ mod step {
     pub(super) const SOCKET: u8 = 1;
     pub(super) const OTHER_LOOKS: u8 = 2;
     pub(super) const OWNER_WAITS: u8 = 3;
-    pub(super) const RUNG: u8 = 4;
+    pub(super) const NOTIFIED: u8 = 4;
     pub(super) const OTHER_HAS_LOOKED: u8 = 5;
 }
 
@@ -90,7 +90,7 @@ unsafe extern "C" fn epoll_wait(epoll: i32, list: *mut MaybeUninit<Event>, room:
     let looking =
         scripts.clone().find(|script| script.is_other(&name) && millis == 0 && script.make(step::OTHER_LOOKS));
     if let Some(script) = looking {
-        script.wait_for(step::RUNG);
+        script.wait_for(step::NOTIFIED);
     }
     if let Some(script) = scripts.find(|script| script.is_owner(&name) && millis != 0 && script.make(step::OWNER_WAITS))
     {
@@ -139,7 +139,7 @@ fn wake_while_another_looks(script: &'static Script, runtime: &Runtime, waits: i
         scope.spawn(|| {
             script.wait_for(step::OWNER_WAITS);
             script.waker.lock().unwrap().take().unwrap().wake();
-            assert!(script.make(step::RUNG));
+            assert!(script.make(step::NOTIFIED));
         });
         let pinned = runtime.spawn(async move {
             let here = mini::spawn_local(task());
@@ -149,10 +149,10 @@ fn wake_while_another_looks(script: &'static Script, runtime: &Runtime, waits: i
     });
 }
 
-/// A busy worker looks for events; then the owner of the other core begins to wait for them, and the bell rings; the
-/// busy worker hears it instead of the owner.
+/// A busy worker looks for events; then the owner of the other core begins to wait for them and is notified; the busy
+/// worker consumes the notification instead of the owner.
 #[test]
-fn a_busy_worker_takes_no_bell_away() {
+fn a_busy_worker_takes_no_notification_away() {
     within(LIMIT, || {
         let runtime = multi_thread(2).thread_name("held").build().unwrap();
         wake_while_another_looks(&BUSY, &runtime, || {
@@ -166,7 +166,7 @@ fn a_busy_worker_takes_no_bell_away() {
 /// The same with the monitor, which looks instead of an only worker that blocks, and still looks when that worker goes
 /// on.
 #[test]
-fn the_monitor_takes_no_bell_away_from_an_only_worker() {
+fn the_monitor_takes_no_notification_away_from_an_only_worker() {
     within(LIMIT, || {
         let runtime = multi_thread(1).thread_name("alone").build().unwrap();
         wake_while_another_looks(&ALONE, &runtime, || block_in_place(|| ALONE.wait_for(step::OTHER_LOOKS)));

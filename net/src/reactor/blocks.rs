@@ -104,7 +104,7 @@ impl Blocks {
         let number = self.gone.pop().unwrap_or_else(|| {
             self.blocks.push(Block::default());
             let number = u32::try_from(self.blocks.len() - 1).ok();
-            // The last indices are those of the bell and the alarm.
+            // The last indices are those of the notifier and the alarm.
             number.filter(|number| *number < u32::MAX / Chunk::LEN).expect("there are fewer fds than 2^32")
         });
         let block = &mut self.blocks[number as usize];

@@ -46,8 +46,8 @@ impl Events {
         Events { events: sys::Events::with_capacity(capacity), woken: Vec::new() }
     }
 
-    /// Returns `true` if the last turn heard the bell. If so, a thread that polled in place of another may have to ring
-    /// again.
+    /// Returns `true` if the last turn consumed a call of [`notify`](crate::Reactor::notify). If so, a thread that
+    /// polled in place of another may have to notify again.
     ///
     /// # Examples
     ///
@@ -58,10 +58,10 @@ impl Events {
     /// let mut events = Events::new();
     /// reactor.notify();
     /// reactor.turn(&mut events, None)?;
-    /// assert!(events.has_bell());
+    /// assert!(events.has_notifier());
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    pub fn has_bell(&self) -> bool {
+    pub fn has_notifier(&self) -> bool {
         (0..self.events.len()).any(|at| self.events.get(at).is_none())
     }
 }

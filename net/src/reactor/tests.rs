@@ -30,7 +30,7 @@ fn pairs(count: usize) -> Vec<(UnixStream, UnixStream)> {
 }
 
 #[test]
-fn a_bell_rung_before_the_wait_is_heard() {
+fn a_notification_before_the_wait_ends_it() {
     let reactor = Reactor::new().unwrap();
     let mut events = Events::new();
     for _ in 0..3 {
@@ -41,7 +41,7 @@ fn a_bell_rung_before_the_wait_is_heard() {
 }
 
 #[test]
-fn a_bell_wakes_a_blocked_turn() {
+fn a_notification_ends_a_blocked_turn() {
     let (reactor, start) = (Reactor::new().unwrap(), Barrier::new(2));
     std::thread::scope(|threads| {
         let turned = threads.spawn(|| {
@@ -91,7 +91,7 @@ fn concurrent_turns_deliver_every_event_once() {
         while delivered.load(SeqCst) < SOCKETS {
             let more = rig.reactor.turn(&mut events, None).unwrap();
             if delivered.fetch_add(more, SeqCst) + more >= SOCKETS {
-                // The other thread may be asleep; the bell ends its wait, or its next turn.
+                // The other thread may be asleep; the notification ends its wait, or its next turn.
                 rig.reactor.notify();
             }
         }

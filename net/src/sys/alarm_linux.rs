@@ -15,7 +15,7 @@
 //! not left readable.
 //!
 //! Rejected: one alarm for several waiters, armed for the first deadline (each would have to be woken for the others);
-//! edge-triggered, as the bell (a look would take the event away from the waiter, and had to ring the bell for it);
+//! edge-triggered, as the notifier (a look would take the event away from the waiter, and had to notify it);
 //! times from now on in place of absolute ones (a thread that loses its CPU on the way would arm the alarm too late for
 //! the waits to come).
 

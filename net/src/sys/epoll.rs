@@ -1,8 +1,9 @@
 //! epoll(7) for Linux and Android.
 //!
-//! Called by `reactor`. An fd is added once, edge-triggered, for both directions, and never modified. The bell is an
-//! eventfd(2), also edge-triggered, that is never read: every write to it is a new edge, so ringing costs one call and
-//! hearing none. Deadlines are an [`Alarm`]'s, or else the timeout of epoll_pwait2(2).
+//! Called by `reactor`. An fd is added once, edge-triggered, for both directions, and never modified. The notifier is
+//! an eventfd(2), also edge-triggered, that is never read: every write to it is a new edge, so a notification costs its
+//! sender one call and the thread that waits none. Deadlines are an [`Alarm`]'s, or else the timeout of
+//! epoll_pwait2(2).
 //!
 //! Rejected: level-triggered registration (an `epoll_ctl` per blocked operation, or a spin).
 
@@ -25,8 +26,8 @@ use crate::ready::Ready;
 /// The events that every fd is added for.
 const ALL: c_int = libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLRDHUP | libc::EPOLLPRI | libc::EPOLLET;
 
-/// The events that the bell is added for.
-const BELL: c_int = libc::EPOLLIN | libc::EPOLLET;
+/// The events that the notifier is added for.
+const NOTIFIER: c_int = libc::EPOLLIN | libc::EPOLLET;
 
 /// `true` if a read that brings less than was asked for has brought all there is, unless an event has reported urgent
 /// data.
@@ -40,7 +41,7 @@ static COARSE: AtomicBool = AtomicBool::new(!FINE_WAITS);
 
 pub(crate) struct Poller {
     epoll: OwnedFd,
-    bell: File,
+    notifier: File,
     alarm: Alarm,
     claims: Claims,
 }
@@ -49,12 +50,12 @@ impl Poller {
     pub(crate) fn new() -> io::Result<Poller> {
         // SAFETY: takes no pointer; every test that turns a reactor runs it.
         let epoll = owned(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
-        // SAFETY: takes no pointer; `a_bell_rung_before_the_wait_is_heard` runs it.
-        let bell = owned(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?;
-        let bell = File::from(bell);
-        control(&epoll, libc::EPOLL_CTL_ADD, bell.as_fd(), BELL, Token::BELL)?;
+        // SAFETY: takes no pointer; `a_notification_before_the_wait_ends_it` runs it.
+        let notifier = owned(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?;
+        let notifier = File::from(notifier);
+        control(&epoll, libc::EPOLL_CTL_ADD, notifier.as_fd(), NOTIFIER, Token::NOTIFIER)?;
         let alarm = Alarm::new(|fd| control(&epoll, libc::EPOLL_CTL_ADD, fd, libc::EPOLLIN, Token::ALARM));
-        Ok(Poller { epoll, bell, alarm, claims: Claims::default() })
+        Ok(Poller { epoll, notifier, alarm, claims: Claims::default() })
     }
 
     /// Makes the kernel report what `fd` is ready for at once, and every later change. Returns no readiness.
@@ -149,17 +150,17 @@ impl Poller {
 
     /// Makes one wait, the current or else the next one, return.
     pub(crate) fn notify(&self) {
-        if (&self.bell).write(&1u64.to_ne_bytes()).is_err() {
+        if (&self.notifier).write(&1u64.to_ne_bytes()).is_err() {
             self.notify_without_write();
         }
     }
 
-    /// Used if the write was refused: by a counter at its limit after 2^64 - 2 rings, or by a sandbox. An eventfd at
-    /// that limit is readable, and one below it is writable. So an `EPOLL_CTL_MOD` that also asks for `EPOLLOUT`
-    /// reports it at once.
+    /// Used if the write was refused: by a counter at its limit after 2^64 - 2 notifications, or by a sandbox. An
+    /// eventfd at that limit is readable, and one below it is writable. So an `EPOLL_CTL_MOD` that also asks for
+    /// `EPOLLOUT` reports it at once.
     fn notify_without_write(&self) {
         // Fails only if the write could not have helped either: the descriptors are not ours any more.
-        let _ = self.control(libc::EPOLL_CTL_MOD, self.bell.as_fd(), BELL | libc::EPOLLOUT, Token::BELL);
+        let _ = self.control(libc::EPOLL_CTL_MOD, self.notifier.as_fd(), NOTIFIER | libc::EPOLLOUT, Token::NOTIFIER);
     }
 
     /// The epoll fd itself, readable when a wait would find something.
@@ -222,16 +223,16 @@ impl Events {
         Events { list: vec![empty; capacity].into_boxed_slice(), filled: 0 }
     }
 
-    /// How many answers there are, the bell's included.
+    /// How many answers there are, the notifier's included.
     pub(crate) fn len(&self) -> usize {
         self.filled
     }
 
-    /// The answer at `at`, or `None` if it is the bell's.
+    /// The answer at `at`, or `None` if it is the notifier's.
     pub(crate) fn get(&self, at: usize) -> Option<Event> {
         let libc::epoll_event { events, u64 } = self.list[..self.filled][at];
         let token = Token::from_u64(u64);
-        (token != Token::BELL).then(|| Event { token, ready: translate(events as c_int) })
+        (token != Token::NOTIFIER).then(|| Event { token, ready: translate(events as c_int) })
     }
 
     /// Removes the alarm's answer; returns whether there was one.
@@ -325,8 +326,8 @@ mod tests {
         assert_eq!((events.len(), events.get(0)), (1, None));
     }
 
-    /// Waits, with the bell rung before: so the alarm stays armed.
-    fn ring_and_wait(poller: &Poller, events: &mut Events, limit: Duration) {
+    /// Waits after a notification, which ends the wait at once: so the alarm stays armed.
+    fn notify_and_wait(poller: &Poller, events: &mut Events, limit: Duration) {
         poller.notify();
         poller.wait(events, Some(limit)).unwrap();
         assert_eq!((events.len(), events.get(0)), (1, None));
@@ -336,7 +337,7 @@ mod tests {
     fn an_alarm_that_rings_before_the_deadline_is_left_alone() {
         let (poller, mut events) = (Poller::new().unwrap(), Events::with_capacity(4));
         let mut rings_at = |secs| {
-            ring_and_wait(&poller, &mut events, Duration::from_secs(secs));
+            notify_and_wait(&poller, &mut events, Duration::from_secs(secs));
             poller.alarm.rings_at().unwrap()
         };
         let first = rings_at(60);
@@ -348,7 +349,7 @@ mod tests {
     fn an_early_ring_does_not_end_a_wait() {
         let (poller, mut events) = (Poller::new().unwrap(), Events::with_capacity(4));
         for _ in 0..20 {
-            ring_and_wait(&poller, &mut events, Duration::from_micros(100));
+            notify_and_wait(&poller, &mut events, Duration::from_micros(100));
             let (start, limit) = (Instant::now(), Duration::from_millis(2));
             poller.wait(&mut events, Some(limit)).unwrap();
             assert!(start.elapsed() >= limit);
@@ -359,19 +360,19 @@ mod tests {
     #[test]
     fn an_early_ring_does_not_end_a_wait_without_limit() {
         let poller = Poller::new().unwrap();
-        ring_and_wait(&poller, &mut Events::with_capacity(4), Duration::from_millis(1));
-        let is_rung = AtomicBool::new(false);
+        notify_and_wait(&poller, &mut Events::with_capacity(4), Duration::from_millis(1));
+        let is_notified = AtomicBool::new(false);
         thread::scope(|threads| {
             threads.spawn(|| {
                 let mut events = Events::with_capacity(4);
                 poller.wait(&mut events, None).unwrap();
-                assert!(is_rung.load(Relaxed));
+                assert!(is_notified.load(Relaxed));
                 assert_eq!((events.len(), events.get(0)), (1, None));
             });
             while poller.alarm.rings_at().is_some() {
                 thread::yield_now();
             }
-            is_rung.store(true, Relaxed);
+            is_notified.store(true, Relaxed);
             poller.notify();
         });
     }
@@ -469,7 +470,7 @@ mod tests {
     #[test]
     fn the_alarm_is_taken_out_of_the_events() {
         let mut events = Events::with_capacity(4);
-        for (at, token) in [Token::BELL, Token::ALARM, Token { index: 7, generation: 0 }].into_iter().enumerate() {
+        for (at, token) in [Token::NOTIFIER, Token::ALARM, Token { index: 7, generation: 0 }].into_iter().enumerate() {
             events.list[at] = libc::epoll_event { events: libc::EPOLLIN as u32, u64: token.to_u64() };
         }
         events.filled = 3;
@@ -480,27 +481,27 @@ mod tests {
     }
 
     #[test]
-    fn a_bell_that_cannot_be_written_is_heard() {
+    fn a_notifier_that_cannot_be_written_ends_a_wait() {
         let poller = Poller::new().unwrap();
         let mut events = Events::with_capacity(4);
-        let mut is_heard = |limit| {
+        let mut wait = |limit| {
             poller.wait(&mut events, Some(limit)).unwrap();
             (events.len(), (events.len() == 1).then(|| events.get(0)))
         };
         for _ in 0..3 {
             poller.notify_without_write();
-            assert_eq!(is_heard(Duration::from_secs(60)), (1, Some(None)));
-            assert_eq!(is_heard(Duration::ZERO), (0, None), "and once");
+            assert_eq!(wait(Duration::from_secs(60)), (1, Some(None)));
+            assert_eq!(wait(Duration::ZERO), (0, None), "and once");
             poller.notify();
-            assert_eq!(is_heard(Duration::from_secs(60)), (1, Some(None)), "the usual way goes on");
+            assert_eq!(wait(Duration::from_secs(60)), (1, Some(None)), "the usual way goes on");
         }
     }
 
     #[test]
-    fn a_full_bell_is_heard() {
+    fn a_full_notifier_ends_a_wait() {
         let poller = Poller::new().unwrap();
         let mut events = Events::with_capacity(4);
-        (&poller.bell).write_all(&(u64::MAX - 1).to_ne_bytes()).unwrap();
+        (&poller.notifier).write_all(&(u64::MAX - 1).to_ne_bytes()).unwrap();
         poller.wait(&mut events, None).unwrap();
         poller.notify();
         poller.wait(&mut events, None).unwrap();

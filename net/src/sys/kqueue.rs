@@ -1,7 +1,7 @@
 //! kqueue(2) for Apple systems and the BSDs.
 //!
 //! Called by `reactor`. An fd is added once, with both of its filters and `EV_CLEAR`, which is what epoll calls edge
-//! triggered. The bell (`bell`) is an event like any other. There is no out-of-band filter that all of these
+//! triggered. The notifier (`notifier`) is an event like any other. There is no out-of-band filter that all of these
 //! systems have, so `Ready::PRIORITY` is never reported.
 //!
 //! Each change of a call gets an answer (`EV_RECEIPT`), in order: without that the first failure ends the list,
@@ -34,9 +34,9 @@ use super::width::{Filter, Flags};
 use super::{Custody, Event, Token, fork::Process};
 use crate::ready::Ready;
 
-use bell::Bell;
+use notifier::Notifier;
 
-mod bell;
+mod notifier;
 
 /// A token travels in the kernel's user pointer.
 const _: () = assert!(size_of::<usize>() == 8, "the kqueue backend needs 64-bit pointers");
@@ -52,7 +52,7 @@ pub(crate) struct Poller {
     /// Dropped in the process that has opened it.
     queue: ManuallyDrop<OwnedFd>,
     process: Process,
-    bell: Bell,
+    notifier: Notifier,
     added: Mutex<HashMap<RawFd, Entry>>,
 }
 
@@ -66,8 +66,8 @@ struct Entry {
 impl Poller {
     pub(crate) fn new() -> io::Result<Poller> {
         let queue = open()?;
-        let bell = Bell::hang(&queue)?;
-        Ok(Poller { queue: ManuallyDrop::new(queue), process: Process::current(), bell, added: Mutex::default() })
+        let notifier = Notifier::new(&queue)?;
+        Ok(Poller { queue: ManuallyDrop::new(queue), process: Process::current(), notifier, added: Mutex::default() })
     }
 
     /// Reports what `fd` is ready for at once, and from then on every change. Returns its permanent readiness, which
@@ -130,7 +130,7 @@ impl Poller {
     }
 
     fn delete(&self, fd: RawFd) {
-        let mut both = FILTERS.map(|filter| change(fd, filter, bsd::EV_DELETE, Token::BELL));
+        let mut both = FILTERS.map(|filter| change(fd, filter, bsd::EV_DELETE, Token::NOTIFIER));
         // Fails only if a filter was never added.
         let _ = apply(&self.queue, &mut both);
     }
@@ -153,15 +153,15 @@ impl Poller {
             return Err(io::Error::last_os_error());
         }
         events.filled = filled as usize;
-        if self.bell.must_be_stilled() && events.all().any(|event| token(event) == Token::BELL) {
-            self.bell.still();
+        if self.notifier.must_be_drained() && events.all().any(|event| token(event) == Token::NOTIFIER) {
+            self.notifier.drain();
         }
         Ok(())
     }
 
     /// Makes one wait, the current or else the next one, return.
     pub(crate) fn notify(&self) {
-        self.bell.ring(&self.queue);
+        self.notifier.notify(&self.queue);
     }
 
     /// The queue itself, readable when a wait would find something.
@@ -198,16 +198,16 @@ impl Events {
         Events { list: vec![empty(); capacity].into_boxed_slice(), filled: 0 }
     }
 
-    /// How many answers there are, the bell's included.
+    /// How many answers there are, the notifier's included.
     pub(crate) fn len(&self) -> usize {
         self.filled
     }
 
-    /// The answer at `at`, or `None` if it is the bell's.
+    /// The answer at `at`, or `None` if it is the notifier's.
     pub(crate) fn get(&self, at: usize) -> Option<Event> {
         let event = &self.list[..self.filled][at];
         let token = token(event);
-        (token != Token::BELL).then(|| Event { token, ready: translate(event) })
+        (token != Token::NOTIFIER).then(|| Event { token, ready: translate(event) })
     }
 
     fn all(&self) -> impl Iterator<Item = &kevent> {

@@ -63,7 +63,7 @@ impl Rig {
     /// Runs one future to its end.
     pub(crate) fn block_on<F: Future>(&mut self, future: F) -> F::Output {
         let mut future = pin!(future);
-        let waker = Arc::new(Ring(self.reactor.clone())).into();
+        let waker = Arc::new(Notify(self.reactor.clone())).into();
         loop {
             if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
                 return output;
@@ -75,9 +75,10 @@ impl Rig {
     }
 }
 
-struct Ring(Reactor);
+/// Wakes the thread that turns the reactor.
+struct Notify(Reactor);
 
-impl Wake for Ring {
+impl Wake for Notify {
     fn wake(self: Arc<Self>) {
         self.0.notify();
     }

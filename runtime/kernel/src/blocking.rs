@@ -60,7 +60,7 @@ pub struct Blocking<J> {
     /// Jobs that were ever queued.
     begun: AtomicUsize,
     limits: Limits,
-    /// Rung after each job: a paused clock waits for the last one.
+    /// Called after each job: a paused clock waits for the last one.
     unparker: Arc<Unparker>,
     /// For threads that the system refuses.
     refused: Throttle,

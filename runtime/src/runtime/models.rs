@@ -1,4 +1,4 @@
-//! Whole runtimes under shuttle: real pools, workers, queues, bells and tasks, in thousands of random orders.
+//! Whole runtimes under shuttle: real pools, workers, queues, notifiers and tasks, in thousands of random orders.
 //!
 //! The differences from a real runtime: a wait with a limit is over once other threads have run
 //! (`primitives/untimed.rs`), the poller asks the kernel again and again instead of sleeping there (`driver.rs`), and

@@ -26,12 +26,12 @@ use super::{
 const SOME_ERROR: u32 = libc::ECONNRESET as u32;
 
 /// The data of the outer instance's events: which of the three inner descriptors it is.
-const BELL: u64 = 2;
+const NOTIFIER: u64 = 2;
 
 struct Queue {
     /// For `EVFILT_READ` and `EVFILT_WRITE`.
     directions: [RawFd; 2],
-    bell: RawFd,
+    notifier: RawFd,
     // No hash map: it would draw random numbers, on threads whose random numbers come from a seed.
     filters: BTreeMap<(RawFd, i16), Filter>,
     user: Option<(usize, *mut c_void)>,
@@ -64,17 +64,17 @@ pub(super) fn open() -> Result<RawFd, c_int> {
     // SAFETY: takes no pointer.
     let made = [(); 3].map(|()| unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) });
     // SAFETY: takes no pointer.
-    let bell = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
+    let notifier = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
     let [outer, directions @ ..] = made;
-    if made.contains(&-1) || bell < 0 {
-        made.into_iter().chain([bell]).filter(|&fd| fd >= 0).for_each(close::close_now);
+    if made.contains(&-1) || notifier < 0 {
+        made.into_iter().chain([notifier]).filter(|&fd| fd >= 0).for_each(close::close_now);
         return Err(libc::EMFILE);
     }
-    control(outer, libc::EPOLL_CTL_ADD, bell, libc::EPOLLIN | libc::EPOLLET, BELL)?;
+    control(outer, libc::EPOLL_CTL_ADD, notifier, libc::EPOLLIN | libc::EPOLLET, NOTIFIER)?;
     for (at, fd) in directions.into_iter().enumerate() {
         control(outer, libc::EPOLL_CTL_ADD, fd, libc::EPOLLIN, at as u64)?;
     }
-    queues().open.insert(outer, Queue { directions, bell, filters: BTreeMap::new(), user: None });
+    queues().open.insert(outer, Queue { directions, notifier, filters: BTreeMap::new(), user: None });
     Ok(outer)
 }
 
@@ -103,11 +103,11 @@ pub(super) fn wait(queue: RawFd, room: usize, limit: Option<Duration>) -> Result
         let left = end.map(|end| end.saturating_duration_since(Instant::now()));
         let woken = epoll_wait(queue, 3, left)?;
         let mut events = Vec::new();
-        // The bell is edge-triggered, so it must not be left for later.
-        if woken.iter().any(|event| event.u64 == BELL) {
+        // The notifier is edge-triggered, so it must not be left for later.
+        if woken.iter().any(|event| event.u64 == NOTIFIER) {
             events.extend(queues().user_event(queue));
         }
-        for event in woken.iter().filter(|event| event.u64 != BELL) {
+        for event in woken.iter().filter(|event| event.u64 != NOTIFIER) {
             let filter = if event.u64 == 0 { EVFILT_READ } else { EVFILT_WRITE };
             collect(queue, filter, room, &mut events)?;
         }
@@ -128,8 +128,8 @@ pub(super) fn forget(fd: RawFd) {
             }
         }
     }
-    if let Some(Queue { directions: [read, write], bell, .. }) = queues.open.remove(&fd) {
-        [read, write, bell].into_iter().for_each(close::close_now);
+    if let Some(Queue { directions: [read, write], notifier, .. }) = queues.open.remove(&fd) {
+        [read, write, notifier].into_iter().for_each(close::close_now);
     }
 }
 
@@ -161,7 +161,7 @@ impl Queues {
         if change.fflags & NOTE_TRIGGER != 0 {
             let one = 1u64;
             // SAFETY: eight bytes are read, which `one` has.
-            unsafe { libc::write(queue.bell, (&raw const one).cast(), 8) };
+            unsafe { libc::write(queue.notifier, (&raw const one).cast(), 8) };
         }
         Ok(())
     }

@@ -115,28 +115,28 @@ fn a_pipe_without_its_other_end_is_ready_and_says_so() {
 fn an_eventfd_wakes_and_counts() {
     in_each_runtime(|| async {
         let eventfd = rustix::event::eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC).unwrap();
-        let ringer = File::from(eventfd.try_clone().unwrap());
-        let bell = Arc::new(AsyncFd::new(File::from(eventfd)).unwrap());
+        let writer = File::from(eventfd.try_clone().unwrap());
+        let counter = Arc::new(AsyncFd::new(File::from(eventfd)).unwrap());
         for round in 1..=3u64 {
             let counts = Counts::new();
             let mut word = [0; 8];
-            let mut heard = bell.async_io(Interest::READABLE, |mut file| file.read(&mut word));
+            let mut heard = counter.async_io(Interest::READABLE, |mut file| file.read(&mut word));
             assert!(poll_with(&mut heard, &counts).is_pending());
             for _ in 0..round {
-                (&ringer).write_all(&1u64.to_ne_bytes()).unwrap();
+                (&writer).write_all(&1u64.to_ne_bytes()).unwrap();
             }
             assert_eq!(heard.await.unwrap(), 8);
             assert_eq!(u64::from_ne_bytes(word), round);
         }
         let heard = mini::spawn({
-            let bell = bell.clone();
-            async move { read(&bell, &mut [0; 8]).await }
+            let counter = counter.clone();
+            async move { read(&counter, &mut [0; 8]).await }
         });
-        (&ringer).write_all(&1u64.to_ne_bytes()).unwrap();
+        (&writer).write_all(&1u64.to_ne_bytes()).unwrap();
         assert_eq!(heard.await.unwrap().unwrap(), 8);
-        let mut bell = Arc::into_inner(bell).unwrap();
-        bell.get_mut().write_all(&7u64.to_ne_bytes()).unwrap();
-        assert_eq!(read(&bell, &mut [0; 8]).await.unwrap(), 8);
+        let mut counter = Arc::into_inner(counter).unwrap();
+        counter.get_mut().write_all(&7u64.to_ne_bytes()).unwrap();
+        assert_eq!(read(&counter, &mut [0; 8]).await.unwrap(), 8);
     });
 }
 

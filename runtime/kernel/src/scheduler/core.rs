@@ -5,7 +5,7 @@
 //! loop.
 //!
 //! What only the owner touches sits in `Local`. Owned tasks are queued there with plain stores. Other threads
-//! post to the inbox and ring the unparker.
+//! post to the inbox and call the unparker.
 //!
 //! Rejected: a lock around `Local` (two locked instructions per wake of an owned task, for a lock that is never
 //! contended).

@@ -106,9 +106,9 @@ impl Driver {
         &self.handle.poller
     }
 
-    /// Rings again if this poll of the reactor may have heard a ring that was meant for the poller.
+    /// Notifies again if this poll of the reactor may have consumed a notification that was meant for the poller.
     fn pass_notify_on(&self, events: &Events) {
-        if events.has_bell() && self.handle.poller.is_taken() {
+        if events.has_notifier() && self.handle.poller.is_taken() {
             self.handle.reactor.notify();
         }
     }
@@ -136,7 +136,7 @@ impl Driver {
         limit: Option<Duration>,
         is_waited_for: bool,
     ) -> Delivered {
-        // Announced first: a timer that another thread adds from here on rings.
+        // Announced first: a timer that another thread adds from here on unparks this one.
         let timeout = match self.timers.prepare_park() {
             Park::Ready => Some(Duration::ZERO),
             _ if !is_waited_for && self.timers.auto_advance() => Some(Duration::ZERO),
@@ -147,7 +147,7 @@ impl Driver {
     }
 
     /// The owner leaves, and waits elsewhere until the first deadline. From here on, an earlier deadline that another
-    /// thread adds rings. Says whether a deadline is due, or would be after a jump of time.
+    /// thread adds unparks the owner. Says whether a deadline is due, or would be after a jump of time.
     pub(crate) fn announce_leave(&self, is_waited_for: bool) -> bool {
         let is_due = self.timers.prepare_park() == Park::Ready;
         is_due || self.would_jump(is_waited_for)
@@ -220,7 +220,7 @@ fn turn(reactor: &Reactor, events: &mut Events, timeout: Option<Duration>) -> io
         return reactor.turn(events, timeout);
     }
     let mut count = reactor.turn(events, Some(Duration::ZERO))?;
-    while count == 0 && !events.has_bell() && timeout.is_none() {
+    while count == 0 && !events.has_notifier() && timeout.is_none() {
         thread::yield_now();
         count = reactor.turn(events, Some(Duration::ZERO))?;
     }

@@ -1,6 +1,6 @@
 //! The unparker of a core: how another thread gets a parked worker out of its wait, with one syscall per park at most.
 //!
-//! Rung after something was put where the worker will look: its inbox, its wheel, the injector. The worker calls
+//! Called after something was put where the worker will look: its inbox, its wheel, the injector. The worker calls
 //! [`announce`](Unparker::announce) before its last check and [`retract`](Unparker::retract) after the wait.
 //!
 //! ```text
@@ -10,14 +10,14 @@
 //! A3 look for work; if none, wait      B3 if it waits: take that, and end the wait
 //! ```
 //!
-//! The two fences are ordered. If A2 comes first, B3 reads A1 and rings. If B2 comes first, A3 sees B1 and does not
-//! wait. The thread that takes the announcement owes the one ring; a late ring costs the worker one extra turn.
+//! The two fences are ordered. If A2 comes first, B3 reads A1 and unparks. If B2 comes first, A3 sees B1 and does not
+//! wait. The thread that takes the announcement owes the one unpark; a late one costs the worker one extra turn.
 //!
 //! The poller (`poller.rs`) waits in the reactor, where a write to the eventfd ends the wait. All other workers, and
 //! every worker without timers while nothing is registered with the reactor, wait as threads on a condition variable,
-//! which costs 0.5 µs less per wait and wake. A first registration is work in the sense of B1, and rings.
+//! which costs 0.5 µs less per wait and wake. A first registration is work in the sense of B1, and unparks.
 //!
-//! Rejected: ringing on every push (a write is 160 ns, and 15 µs where it has to wake another processor). Parking the
+//! Rejected: unparking on every push (a write is 160 ns, and 15 µs where it has to wake another processor). Parking the
 //! thread by `std::thread::park`: it may use up the unpark that a caller of `block_on` expects for its own `park`.
 
 use std::sync::Arc;
@@ -47,14 +47,14 @@ pub struct Unparker {
     /// [`UP`], or [`ParkedIn`]: where the worker waits, or is about to.
     parked: AtomicU8,
     reactor: mini_net::Reactor,
-    /// Rung, and not heard yet, for a worker that waits as a thread.
-    rung: Mutex<bool>,
+    /// A notification is pending, for a worker that waits as a thread.
+    notified: Mutex<bool>,
     waiting: Condvar,
 }
 
 impl Unparker {
     pub(crate) fn new(reactor: mini_net::Reactor) -> Arc<Self> {
-        Arc::new(Self { parked: AtomicU8::new(UP), reactor, rung: Mutex::new(false), waiting: Condvar::new() })
+        Arc::new(Self { parked: AtomicU8::new(UP), reactor, notified: Mutex::new(false), waiting: Condvar::new() })
     }
 
     /// A1, A2.
@@ -85,30 +85,30 @@ impl Unparker {
         }
     }
 
-    /// Whether the worker waits. For observers, not for deciding to ring.
+    /// Whether the worker waits. For observers, not for deciding to unpark.
     pub fn is_parked(&self) -> bool {
         self.parked.load(Relaxed) != UP
     }
 
-    /// Waits as a thread until the unparker has rung since the last time, or until `limit` is over.
+    /// Waits as a thread for a notification, and takes it; for at most `limit`.
     pub(crate) fn wait(&self, limit: Option<Duration>) {
         let mut deadline = limit.map_or(Deadline::NEVER, Deadline::after);
-        let mut rung = lock(&self.rung);
-        while !*rung {
+        let mut notified = lock(&self.notified);
+        while !*notified {
             if deadline.is_over() {
                 return;
             }
-            rung = deadline.wait(&self.waiting, &self.rung, rung);
+            notified = deadline.wait(&self.waiting, &self.notified, notified);
         }
-        *rung = false;
+        *notified = false;
     }
 
     fn end_wait(&self) {
-        *lock(&self.rung) = true;
+        *lock(&self.notified) = true;
         self.waiting.notify_one();
     }
 
-    /// Rings if the worker is parked and nobody else has rung; says whether it did.
+    /// Ends the wait if the worker is parked and no other thread has ended it; returns whether it did.
     pub fn unpark(&self) -> bool {
         match self.must_unpark() {
             None => return false,
@@ -135,11 +135,11 @@ mod models {
     use crate::primitives::atomic::{AtomicU32, Ordering::Acquire, Ordering::Release};
     use loom::{sync::Arc, thread};
 
-    /// Two pushers and a worker that parks: the worker sees all work before it waits, or somebody rings.
+    /// Two pushers and a worker that parks: the worker sees all work before it waits, or a pusher unparks it.
     ///
     /// Fails when either fence is left out, or when `must_unpark` reads the flag before the work is in place.
     #[test]
-    fn work_is_seen_or_the_bell_rings() {
+    fn work_is_seen_or_the_worker_is_unparked() {
         loom::model(|| {
             let unparker = Unparker::new(mini_net::Reactor::new().unwrap());
             let shared = Arc::new((unparker, AtomicU32::new(0), AtomicU32::new(0)));
@@ -159,16 +159,16 @@ mod models {
             for pusher in pushers {
                 pusher.join().unwrap();
             }
-            let rings = shared.2.load(Relaxed);
-            assert!(rings <= 1, "one syscall per park");
-            assert!(seen == 2 || rings == 1, "work was left behind: {seen} seen, {rings} rings");
+            let unparks = shared.2.load(Relaxed);
+            assert!(unparks <= 1, "one syscall per park");
+            assert!(seen == 2 || unparks == 1, "work was left behind: {seen} seen, {unparks} unparks");
         });
     }
 
-    /// The whole unparker: a worker waits as a thread while two others bring work. It hears of all, with one ring per
-    /// wait.
+    /// The whole unparker: a worker waits as a thread while two others bring work. It sees all of it, with one unpark
+    /// per wait.
     ///
-    /// Planted: no `rung = true` in `end_wait`; no fence in `must_unpark`.
+    /// Planted: no `notified = true` in `end_wait`; no fence in `must_unpark`.
     #[test]
     fn who_waits_as_a_thread_hears_the_unparker() {
         loom::model(|| {
@@ -194,8 +194,8 @@ mod models {
                     break;
                 }
             }
-            let rings = pushers.map(|pusher| pusher.join().unwrap()).into_iter().filter(|rung| *rung).count();
-            assert!(rings <= waits + 1, "{rings} rings for {waits} waits and a last check");
+            let unparks = pushers.map(|pusher| pusher.join().unwrap()).into_iter().filter(|unparked| *unparked).count();
+            assert!(unparks <= waits + 1, "{unparks} unparks for {waits} waits and a last check");
         });
     }
 }

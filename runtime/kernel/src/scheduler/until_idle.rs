@@ -1,8 +1,8 @@
 //! `UntilIdle`: the callers that wait until nothing is left to do.
 //!
 //! `Runtime::run_until_idle` asks; the workers answer, each of which checks before it waits. While a thread asks, no
-//! wait is longer than [`RECHECK`], because some events ring no worker: a worker that ends the last task and leaves its
-//! core at once, a last job, an abort handle that is dropped. While no thread asks, all this is one load.
+//! wait is longer than [`RECHECK`], because some events unpark no worker: a worker that ends the last task and leaves
+//! its core at once, a last job, an abort handle that is dropped. While no thread asks, all this is one load.
 //!
 //! # That nothing is left
 //!

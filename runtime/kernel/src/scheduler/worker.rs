@@ -384,7 +384,7 @@ impl<'a> Worker<'a> {
 /// Lets others know that the calling thread works on `core` from here on.
 fn announce_up(shared: &Arc<Shared>, core: &Core) {
     core.is_up.store(true, Relaxed);
-    core.embedder.note_more(false); // an embedder that comes is told by its next turn, or rung for
+    core.embedder.note_more(false); // an embedder that comes learns it from its next turn, or is notified
     core.counts.sittings.add(1); // the monitor looks for progress that stands still
     core.set_owner();
     if core.is_guest() {

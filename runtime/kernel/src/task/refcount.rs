@@ -42,7 +42,7 @@
 //! of one or none, 12 ns of a spawn and join). A reference kept until the waiter has been woken (one more locked
 //! instruction, and chance decides whether runner or joiner frees the task). A waker's reference left behind by a wake
 //! from outside the runtime: the task may be gone once it is queued, and the runtime with it, which the waking thread
-//! needs until it has rung.
+//! needs until it has unparked.
 
 use crate::primitives::atomic::{
     AtomicI16, AtomicU32, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,

@@ -101,7 +101,7 @@ pub(crate) enum OnPending {
 #[must_use]
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum OnRemote {
-    /// Post the task to its core's inbox and ring.
+    /// Post the task to its core's inbox and unpark its owner.
     Post,
     /// It lies in the inbox already, or it has finished.
     Nothing,

@@ -10,7 +10,7 @@ use crate::task::owned::Seated;
 use crate::task::{Class, Task};
 
 impl Core {
-    /// Leaves a task for the owner, and rings.
+    /// Leaves a task for the owner, and unparks it.
     pub(crate) fn post(&self, task: Task) {
         self.note_intruder(task.id().get());
         for observer in &self.shared().config.observers {

@@ -69,8 +69,8 @@ fn the_timers_of_who_blocks_are_minded() {
         let runtime = Arc::new(runtime);
         let other = runtime.clone();
         let resting = thread::spawn(move || other.park());
-        let is_rung = runtime.block();
-        assert!(resting.join().unwrap() || is_rung, "nobody minds the timers");
+        let is_unparked = runtime.block();
+        assert!(resting.join().unwrap() || is_unparked, "nobody minds the timers");
     });
 }
 

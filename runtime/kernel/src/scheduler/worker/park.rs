@@ -144,8 +144,8 @@ impl Worker<'_> {
         }
     }
 
-    /// Whether a worker must wait in the reactor. If an embedder watches, that wait also hears rings meant for the
-    /// embedder, so that the descriptor does not stay readable.
+    /// Whether a worker must wait in the reactor. If an embedder watches, that wait also consumes notifications meant
+    /// for the embedder, so that the descriptor does not stay readable.
     fn wants_poller(&self) -> bool {
         self.core.driver().has_sockets() || self.shared.monitor.has_stuck() || self.core.embedder.is_watched()
     }
@@ -180,7 +180,7 @@ impl Worker<'_> {
         // In this order: a job wakes its waiter before it counts as done.
         let is_waited_for = self.shared.blocking.in_flight() > 0;
         if core.has_owned_work() || !core.unparker.is_parked() {
-            return; // the poll has woken a task, or heard the unparker, whose flag the ringing thread has taken
+            return; // the poll has woken a task, or seen a notification, whose sender has taken the announcement
         }
         let delivered = driver.park_advancing(&mut self.events, wait, limit, is_waited_for);
         self.note_delivered(delivered);
