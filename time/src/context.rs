@@ -210,13 +210,13 @@ mod tests {
 
     #[test]
     fn a_guard_that_is_leaked_lets_go_when_the_thread_ends() {
-        let (timers, bell) = paused_timers();
+        let (timers, notifier) = paused_timers();
         let ended = thread::spawn(move || {
             std::mem::forget(enter(&timers));
             assert_eq!(Instant::now(), timers.clock().now());
         });
         ended.join().unwrap();
-        assert_eq!(bell.wakers(), 0, "the timers are gone");
+        assert_eq!(notifier.wakers(), 0, "the timers are gone");
     }
 
     #[test]

@@ -67,7 +67,7 @@ pub struct Advance {
 pub fn pause() {
     let timers = current("pause");
     match timers.clock().pause() {
-        Ok(()) => timers.ring(),
+        Ok(()) => timers.notify(),
         Err(error) => refuse("pause", error),
     }
 }
@@ -101,7 +101,7 @@ pub fn resume() {
     );
     let timers = current("resume");
     match timers.clock().resume() {
-        Ok(()) => timers.ring(),
+        Ok(()) => timers.notify(),
         Err(error) => refuse("resume", error),
     }
 }
@@ -176,7 +176,7 @@ impl Future for Advance {
         self.is_moved = true;
         timers.turn();
         // If the driver sleeps, in another thread, its wait was computed by the old time.
-        timers.ring();
+        timers.notify();
         // The caller queues behind the tasks just woken.
         cx.waker().wake_by_ref();
         Poll::Pending
@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn advance_moves_the_clock_wakes_what_is_due_and_yields_once() {
-        let (timers, bell) = paused_timers();
+        let (timers, notifier) = paused_timers();
         let _entered = enter(&timers);
         let (start, sleeper, probe) = (Instant::now(), Probe::default(), Probe::default());
         let (mut due, mut ahead) = (sleep(MS), sleep(3 * MS));
@@ -241,7 +241,7 @@ mod tests {
         assert_eq!(probe.poll(&mut step), Poll::Pending);
         assert_eq!((start.elapsed(), sleeper.wakes(), probe.wakes()), (2 * MS, 1, 1));
         assert_eq!(probe.poll(&mut step), Poll::Ready(()));
-        assert_eq!((start.elapsed(), bell.wakes()), (2 * MS, 0));
+        assert_eq!((start.elapsed(), notifier.wakes()), (2 * MS, 0));
     }
 
     #[test]
@@ -256,24 +256,24 @@ mod tests {
 
     #[test]
     fn a_driver_that_sleeps_learns_that_time_changed() {
-        let (timers, bell) = paused_timers();
+        let (timers, notifier) = paused_timers();
         let _entered = enter(&timers);
-        for (rings, change) in [(1, pause as fn()), (2, resume), (3, pause)] {
+        for (wakes, change) in [(1, pause as fn()), (2, resume), (3, pause)] {
             let _ = timers.prepare_park();
             change();
-            assert_eq!(bell.wakes(), rings);
+            assert_eq!(notifier.wakes(), wakes);
         }
     }
 
     #[test]
     fn a_driver_that_sleeps_on_another_thread_learns_of_an_advance() {
-        let (timers, bell) = paused_timers();
+        let (timers, notifier) = paused_timers();
         std::thread::scope(|scope| {
             scope.spawn(|| assert_eq!(timers.prepare_park(), crate::Park::Forever));
         });
         let _entered = enter(&timers);
         assert_eq!(Probe::default().poll(&mut advance(MS)), Poll::Pending);
-        assert_eq!(bell.wakes(), 1);
+        assert_eq!(notifier.wakes(), 1);
     }
 
     #[test]

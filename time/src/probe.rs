@@ -1,4 +1,4 @@
-//! Probes for the tests of this crate: a waker that counts, and timers whose bell counts.
+//! Probes for the tests of this crate: a waker that counts, and timers whose notifier counts.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -40,10 +40,10 @@ impl Wake for Count {
     }
 }
 
-/// Timers on a paused clock, with their bell.
+/// Timers on a paused clock, with their notifier.
 pub(crate) fn paused_timers() -> (Timers, Probe) {
-    let bell = Probe::default();
-    (Timers::new(Clock::pausable(true), bell.waker()), bell)
+    let notifier = Probe::default();
+    (Timers::new(Clock::pausable(true), notifier.waker()), notifier)
 }
 
 /// Moves the clock of `timers` on and fires what is due.

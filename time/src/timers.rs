@@ -1,4 +1,4 @@
-//! The timers of one driver: a wheel behind a lock, with a bell for the driver that sleeps.
+//! The timers of one driver: a wheel behind a lock, with a notifier for the driver that sleeps.
 //!
 //! The driver calls, in its loop: `turn`, run what is ready, `prepare_park`, wait for the time it returned,
 //! `finish_park`. The futures of this crate register here, through a [`WheelLease`] of the store that holds the wheel.
@@ -6,13 +6,13 @@
 //! While nothing is due a `turn` costs a clock read, and none at all if no timer is pending: it compares the time with
 //! a bound that is kept outside the lock. A driver that reads the bound too early misses a timer that another thread is
 //! just adding, and finds it at the next turn or in `prepare_park`. `park.rs` describes how a deadline from another
-//! thread reaches a sleeping driver. A wait that begins after the ring must still hear the bell.
+//! thread reaches a sleeping driver. A wait that begins after the notification must still see it.
 //!
 //! Wakers are woken and dropped with no lock held.
 //!
 //! Rejected:
 //! - Reporting each registration to the driver: with one thread the driver is the one awake, and every sleep would cost
-//!   a write to the bell.
+//!   a write to the notifier.
 //! - A queue of registrations and cancellations that the owner drains: most timers are cancelled before they fire, and
 //!   each would be queued twice; an uncontended lock costs less. While the owner is in a long poll, no other thread
 //!   could serve them.
@@ -77,7 +77,7 @@ pub enum Park {
     Ready,
     /// Sleep at most this long.
     Until(Duration),
-    /// Sleep until the bell rings.
+    /// Sleep until the notifier is called.
     Forever,
 }
 
@@ -87,7 +87,7 @@ pub(crate) struct TimersState {
 }
 
 impl Timers {
-    /// Creates the timers of a driver. `bell` must end the wait that the driver begins after
+    /// Creates the timers of a driver. `notifier` must end the wait that the driver begins after
     /// [`prepare_park`](Timers::prepare_park), even if the wait has not begun yet.
     ///
     /// # Examples
@@ -98,8 +98,8 @@ impl Timers {
     /// let timers = Timers::new(Clock::real(), std::task::Waker::noop().clone());
     /// assert!(timers.is_empty());
     /// ```
-    pub fn new(clock: Clock, bell: Waker) -> Timers {
-        let lease = store::lend(clock.clone(), bell);
+    pub fn new(clock: Clock, notifier: Waker) -> Timers {
+        let lease = store::lend(clock.clone(), notifier);
         Timers(Arc::new(TimersState { clock, lease }))
     }
 
@@ -188,7 +188,7 @@ impl Timers {
 
     /// Returns how long the driver may sleep, and announces the sleep: from this call until
     /// [`finish_park`](Timers::finish_park) or [`turn`](Timers::turn) in this thread, a timer that another thread adds
-    /// with an earlier deadline rings the bell, once.
+    /// with an earlier deadline notifies the driver, once.
     ///
     /// If many deadlines lie ahead, less than 40 µs apart, one wait serves those of up to 0.5 ms, all but the last of
     /// them late.
@@ -235,7 +235,7 @@ impl Timers {
 
     /// Ends the announcement of [`prepare_park`](Timers::prepare_park), if this thread made it.
     ///
-    /// Timers that this thread adds no longer ring the bell. A timer of another thread may, once.
+    /// Timers that this thread adds no longer notify the driver. A timer of another thread may, once.
     ///
     /// # Examples
     ///
@@ -268,7 +268,7 @@ impl Timers {
     }
 
     /// Returns how long a wait in place of the driver may last: zero if a timer is due, `None` if none is pending.
-    /// Unlike [`prepare_park`](Timers::prepare_park) it announces nothing: no bell rings for an earlier deadline.
+    /// Unlike [`prepare_park`](Timers::prepare_park) it announces nothing: an earlier deadline notifies no driver.
     ///
     /// Under a paused clock it is the time from now to the next deadline.
     ///
@@ -366,10 +366,10 @@ impl Timers {
         wakes.wake_all();
     }
 
-    /// Rings the bell if the driver sleeps: the clock was paused, moved or let run, so the limit that the driver got
+    /// Notifies the driver if it sleeps: the clock was paused, moved or let run, so the limit that the driver got
     /// when it went to sleep no longer holds.
-    pub(crate) fn ring(&self) {
-        self.0.lease.ring_for(0);
+    pub(crate) fn notify(&self) {
+        self.0.lease.notify_for(0);
     }
 
     /// Calls `look` with the wheel, under the lock.

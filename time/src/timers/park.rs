@@ -1,26 +1,26 @@
 //! The announcement of a driver that sleeps, or is about to.
 //!
 //! The driver [stands](Announcement::stand) an announcement up under the lock of its wheel. A thread that adds an
-//! earlier deadline [takes](Announcement::take) the announcement under the same lock, and rings the bell. So either the
-//! driver saw that deadline when it read the first one under the lock, or the thread sees the announcement and rings
-//! the bell, once a park.
+//! earlier deadline [takes](Announcement::take) the announcement under the same lock, and notifies the driver. So
+//! either the driver saw that deadline when it read the first one under the lock, or the thread sees the announcement
+//! and notifies, once a park.
 //!
 //! The announcement outlives the park. A driver that has no timers, and finds that the announcement of its last park
 //! still stands, knows with a few loads that nothing was added since, and sleeps on without the lock
 //! ([`Announcement::renew`]):
 //!
 //! ```text
-//! driver                                another thread
-//! A1 tell the bell of the wait          B1 add the timer, take the announcement (under the lock)
-//! A2 SeqCst fence (the bell's)          B2 SeqCst fence (the bell's)
-//! A3 `renew`: does it still stand?      B3 ring, if the bell was told of a wait
+//! driver                                 another thread
+//! A1 report the wait to the notifier     B1 add the timer, take the announcement (under the lock)
+//! A2 SeqCst fence (the notifier's)       B2 SeqCst fence (the notifier's)
+//! A3 `renew`: does it still stand?       B3 notify, if a wait was reported
 //! ```
 //!
-//! If A2 comes first, B3 rings. If B2 comes first, A3 sees the announcement gone and takes the lock. A bell that always
-//! rings, and that a wait which begins later still hears, needs neither A1 nor the fences.
+//! If A2 comes first, B3 notifies. If B2 comes first, A3 sees the announcement gone and takes the lock. A notifier that
+//! acts on every call, and ends even a wait that begins later, needs neither A1 nor the fences.
 //!
-//! The price is one needless ring: if another thread adds a timer after the park, it finds the announcement standing,
-//! once. The thread that made the announcement does not ring then ([`Announcement::end`]).
+//! The price is one needless notification: if another thread adds a timer after the park, it finds the announcement
+//! standing, once. The thread that made the announcement does not notify then ([`Announcement::end`]).
 //!
 //! Rejected:
 //! - Standing the announcement up and taking it down under the lock at each park: two locks a park for a server that
@@ -35,7 +35,7 @@ const NONE: u64 = 0;
 /// All of it is written under the lock of the wheel, but for `is_over`, which only the thread `by` reads and writes.
 /// All accesses are Relaxed: the lock orders them, or the fences above do.
 pub(crate) struct Announcement {
-    /// The bell is not needed for deadlines at or after this.
+    /// No notification is needed for deadlines at or after this.
     until: AtomicU64,
     /// The number of the thread that sleeps.
     by: AtomicU64,
@@ -78,7 +78,7 @@ impl Announcement {
     }
 
     /// Takes the announcement if it promises to sleep past `deadline`; returns whether the calling thread, `me`, must
-    /// ring the bell. Under the lock.
+    /// notify the driver. Under the lock.
     #[inline]
     #[must_use = "the driver may sleep past the deadline"]
     pub(crate) fn take(&self, deadline: u64, me: impl FnOnce() -> u64) -> bool {
@@ -99,12 +99,12 @@ mod models {
         thread,
     };
 
-    /// A wheel of one deadline, its announcement, and a bell that does not ring while no thread waits.
+    /// A wheel of one deadline, its announcement, and a notifier that does nothing while no thread waits.
     struct Driver {
         first: Mutex<u64>,
         announcement: Announcement,
         waits: AtomicBool,
-        rung: AtomicBool,
+        is_notified: AtomicBool,
     }
 
     impl Driver {
@@ -128,20 +128,20 @@ mod models {
         fn add(&self, deadline: u64) {
             let mut first = self.first.lock().unwrap();
             *first = deadline.min(*first);
-            let must_ring = self.announcement.take(deadline, || 2);
+            let must_notify = self.announcement.take(deadline, || 2);
             drop(first);
             fence(SeqCst);
-            if must_ring && self.waits.load(Relaxed) {
-                self.rung.store(true, Relaxed);
+            if must_notify && self.waits.load(Relaxed) {
+                self.is_notified.store(true, Relaxed);
             }
         }
     }
 
-    /// Two parks in a row while another thread adds a timer: in the second park the driver sees the timer, or the bell
-    /// rings.
+    /// Two parks in a row while another thread adds a timer: in the second park the driver sees the timer, or is
+    /// notified.
     ///
-    /// Fails when either fence is left out, when `take` leaves the announcement standing, and when it keeps silent
-    /// because the park before is over.
+    /// Fails when either fence is left out, when `take` leaves the announcement standing, and when it does not ask for
+    /// a notification because the park before is over.
     #[test]
     fn a_park_without_the_lock_misses_no_timer() {
         loom::model(|| {
@@ -149,7 +149,7 @@ mod models {
                 first: Mutex::new(NEVER),
                 announcement: Announcement::new(),
                 waits: AtomicBool::new(false),
-                rung: AtomicBool::new(false),
+                is_notified: AtomicBool::new(false),
             });
             assert_eq!(driver.park(), NEVER);
             driver.unpark();
@@ -157,7 +157,7 @@ mod models {
             let adder = thread::spawn(move || other.add(5));
             let until = driver.park();
             adder.join().unwrap();
-            assert!(until == 5 || driver.rung.load(Relaxed), "sleeps until {until}, and nobody rang");
+            assert!(until == 5 || driver.is_notified.load(Relaxed), "sleeps until {until}, not notified");
         });
     }
 }

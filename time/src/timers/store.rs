@@ -68,7 +68,7 @@ pub(super) struct Loan {
     /// Lent to `turn`, to keep what is allocated. Empty.
     pub(super) batch: Vec<Waker>,
     clock: Clock,
-    bell: Arc<Waker>,
+    notifier: Arc<Waker>,
 }
 
 /// Refers to one loan of a store, without keeping it alive.
@@ -82,11 +82,12 @@ pub(crate) struct WheelLease {
 static FREE: Mutex<Vec<&'static Store>> = Mutex::new(Vec::new());
 
 /// Lends a store to new timers, until [`give_back`].
-pub(super) fn lend(clock: Clock, bell: Waker) -> WheelLease {
+pub(super) fn lend(clock: Clock, notifier: Waker) -> WheelLease {
     let free = FREE.lock().unwrap_or_else(PoisonError::into_inner).pop();
     let store = free.unwrap_or_else(|| Box::leak(Box::new(Store::new())));
     let mut inner = store.inner.lock();
-    inner.loan = Some(Loan { wheel: Wheel::new(), is_dead: false, batch: Vec::new(), clock, bell: Arc::new(bell) });
+    let notifier = Arc::new(notifier);
+    inner.loan = Some(Loan { wheel: Wheel::new(), is_dead: false, batch: Vec::new(), clock, notifier });
     WheelLease { store, number: inner.number }
 }
 
@@ -213,8 +214,8 @@ impl WheelLease {
         Some(shown(clock.now()))
     }
 
-    /// Rings the bell if the driver would sleep past `deadline`.
-    pub(super) fn ring_for(self, deadline: u64) {
+    /// Notifies the driver if it would sleep past `deadline`.
+    pub(super) fn notify_for(self, deadline: u64) {
         self.finish(self.lock(), deadline);
     }
 
@@ -228,10 +229,10 @@ impl WheelLease {
     #[inline]
     fn finish(self, mut held: Held, deadline: u64) {
         if self.store.announcement.take(deadline, context::thread_number) {
-            let bell = held.loan().map(|loan| Arc::clone(&loan.bell));
+            let notifier = held.loan().map(|loan| Arc::clone(&loan.notifier));
             drop(held);
-            if let Some(bell) = bell {
-                bell.wake_by_ref();
+            if let Some(notifier) = notifier {
+                notifier.wake_by_ref();
             }
         }
     }

@@ -1,4 +1,4 @@
-//! The contract with the driver: which tasks are woken, when the bell rings, and that no lock is held then.
+//! The contract with the driver: which tasks are woken, when the driver is notified, and that no lock is held then.
 
 use std::panic;
 use std::sync::{Arc, Mutex};
@@ -165,30 +165,30 @@ fn park_says_how_long() {
 }
 
 #[test]
-fn the_bell_rings_once_a_park_and_only_for_an_earlier_deadline() {
-    let (timers, bell) = paused_timers();
+fn the_driver_is_notified_once_a_park_and_only_for_an_earlier_deadline() {
+    let (timers, notifier) = paused_timers();
     let waker = || Waker::noop().clone();
     add(&timers, 10 * MS, waker());
-    assert_eq!(bell.wakes(), 0, "nobody sleeps");
+    assert_eq!(notifier.wakes(), 0, "nobody sleeps");
     let _ = timers.prepare_park();
     add(&timers, 10 * MS, waker());
     add(&timers, 11 * MS, waker());
-    assert_eq!(bell.wakes(), 0, "not earlier");
+    assert_eq!(notifier.wakes(), 0, "not earlier");
     add(&timers, 9 * MS, waker());
-    assert_eq!(bell.wakes(), 1);
+    assert_eq!(notifier.wakes(), 1);
     add(&timers, 8 * MS, waker());
-    assert_eq!(bell.wakes(), 1, "it has been rung");
+    assert_eq!(notifier.wakes(), 1, "it was notified before");
     let _ = timers.prepare_park();
     let moved = add(&timers, 20 * MS, waker());
     assert_eq!(timers.0.lease.reset(moved, timers.clock().now() + 30 * MS), Ok(true));
-    assert_eq!(bell.wakes(), 1);
+    assert_eq!(notifier.wakes(), 1);
     assert_eq!(timers.0.lease.reset(moved, timers.clock().now() + MS), Ok(true));
-    assert_eq!(bell.wakes(), 2, "moved before the announced time");
+    assert_eq!(notifier.wakes(), 2, "moved before the announced time");
 }
 
 #[test]
-fn the_bell_is_silent_after_the_park() {
-    let (timers, bell) = paused_timers();
+fn the_driver_is_not_notified_after_the_park() {
+    let (timers, notifier) = paused_timers();
     for finish in [Timers::finish_park, |timers: &Timers| assert_eq!(timers.turn(), 0)] {
         for _ in 0..2 {
             let _ = timers.prepare_park();
@@ -197,12 +197,12 @@ fn the_bell_is_silent_after_the_park() {
         }
         assert_eq!(pass(&timers, MS), 2);
     }
-    assert_eq!(bell.wakes(), 0);
+    assert_eq!(notifier.wakes(), 0);
 }
 
 #[test]
 fn a_turn_of_another_thread_leaves_the_announcement() {
-    let (timers, bell) = paused_timers();
+    let (timers, notifier) = paused_timers();
     assert_eq!(timers.prepare_park(), Park::Forever);
     thread::scope(|scope| {
         scope.spawn(|| {
@@ -211,18 +211,18 @@ fn a_turn_of_another_thread_leaves_the_announcement() {
             add(&timers, MS, Waker::noop().clone());
         });
     });
-    assert_eq!(bell.wakes(), 1);
+    assert_eq!(notifier.wakes(), 1);
 }
 
 #[test]
-fn ring_wakes_a_driver_that_sleeps_and_no_other() {
-    let (timers, bell) = paused_timers();
-    timers.ring();
-    assert_eq!(bell.wakes(), 0);
+fn notify_wakes_a_driver_that_sleeps_and_no_other() {
+    let (timers, notifier) = paused_timers();
+    timers.notify();
+    assert_eq!(notifier.wakes(), 0);
     let _ = timers.prepare_park();
-    timers.ring();
-    timers.ring();
-    assert_eq!(bell.wakes(), 1);
+    timers.notify();
+    timers.notify();
+    assert_eq!(notifier.wakes(), 1);
 }
 
 #[test]
@@ -306,15 +306,15 @@ fn watch_replaces_the_waker_and_says_when_it_is_too_late() {
 
 #[test]
 fn a_park_that_goes_on_from_the_one_before_hears_of_timers_from_elsewhere() {
-    let (timers, bell) = paused_timers();
-    for rings in 1..=3 {
+    let (timers, notifier) = paused_timers();
+    for wakes in 1..=3 {
         for _ in 0..2 {
             assert_eq!(timers.prepare_park(), Park::Forever);
             timers.finish_park();
         }
         assert_eq!(timers.prepare_park(), Park::Forever);
         let key = thread::scope(|scope| scope.spawn(|| add(&timers, MS, Waker::noop().clone())).join().unwrap());
-        assert_eq!(bell.wakes(), rings);
+        assert_eq!(notifier.wakes(), wakes);
         timers.finish_park();
         timers.0.lease.remove(key);
     }

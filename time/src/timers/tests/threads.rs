@@ -71,8 +71,8 @@ fn threads_share_timers_and_none_is_lost() {
         let driver = scope.spawn({
             let is_over = &is_over;
             move || {
-                let bell = Arc::new(Unpark(thread::current(), AtomicUsize::new(0)));
-                let timers = Timers::new(Clock::real(), bell.into());
+                let notifier = Arc::new(Unpark(thread::current(), AtomicUsize::new(0)));
+                let timers = Timers::new(Clock::real(), notifier.into());
                 send.send(timers.clone()).unwrap();
                 drive(&timers, is_over)
             }
