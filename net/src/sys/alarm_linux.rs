@@ -1,18 +1,18 @@
 //! `Alarm`: the deadline of a wait as a timer in the epoll set, left as it is from one wait to the next.
 //!
-//! Called by the epoll backend. A timeout of epoll_pwait2(2) is a timer that each wait starts, and that an event has
-//! to cancel. If it is the next timer of its CPU, both write to a clock device, which in a virtual machine is an exit
-//! to the hypervisor, and the waiter runs only after the second one. An alarm that rings no later than the deadline
-//! needs neither: it may ring too early, once, and is then armed for the deadline. With a deadline in 1 ms a wait that
-//! an event ends took 24 µs of CPU with a timeout and 13 with an alarm, on a virtual machine (without deadline 17, as
-//! the CPU slept longer); waits that the deadline ends took as much.
+//! Called by the epoll backend. A timeout of epoll_pwait2(2) is a timer that each wait starts, and that an event has to
+//! cancel. If it is the next timer of its CPU, both write to a clock device, which in a virtual machine is an exit to
+//! the hypervisor, and the waiter runs only after the second one. An alarm that expires no later than the deadline
+//! needs neither: it may expire too early, once, and is then armed for the deadline. With a deadline in 1 ms a wait
+//! that an event ends took 24 µs of CPU with a timeout and 13 with an alarm, on a virtual machine (without deadline 17,
+//! as the CPU slept longer); waits that the deadline ends took as much.
 //!
 //! A waiter claims the alarm until its wait ends. Until then, other threads wait by timeout, and claim the alarm in a
 //! later wait.
 //!
 //! The registration is level-triggered: a thread that only looks may take the event, but not from the waiter. A thread
-//! that hears a ring and has the claim, or gets it as no thread waits, takes the ring back, so that the epoll set is
-//! not left readable.
+//! that sees an expiration and has the claim, or gets it as no thread waits, clears the expiration, so that the epoll
+//! set is not left readable.
 //!
 //! Rejected: one alarm for several waiters, armed for the first deadline (each would have to be woken for the others);
 //! edge-triggered, as the notifier (a look would take the event away from the waiter, and had to notify it);
@@ -32,8 +32,8 @@ pub(crate) struct Alarm(Mutex<Option<Timer>>);
 struct Timer {
     /// Of timerfd_create(2).
     file: File,
-    /// Until when it is known to be silent, by [`now`].
-    rings_at: Option<u64>,
+    /// The time that it was last armed for, by [`now`], unless cleared since.
+    expires_at: Option<u64>,
 }
 
 /// The right to arm the alarm. The waiter keeps it for as long as it waits.
@@ -43,7 +43,7 @@ impl Alarm {
     /// Made at once, so that a process has as many descriptors after its first timer as before. `register` adds it to
     /// the epoll set. If the kernel, a sandbox or a limit refuses either, there is none.
     pub(crate) fn new(register: impl FnOnce(BorrowedFd<'_>) -> io::Result<()>) -> Alarm {
-        let made = timer().and_then(|file| register(file.as_fd()).map(|()| Timer { file, rings_at: None }));
+        let made = timer().and_then(|file| register(file.as_fd()).map(|()| Timer { file, expires_at: None }));
         Alarm(Mutex::new(made.ok()))
     }
 
@@ -56,33 +56,33 @@ impl Alarm {
         }
     }
 
-    /// Takes back a ring; `false` if another thread waits for it.
-    pub(crate) fn silence(&self) -> bool {
+    /// Clears an expiration; `false` if another thread waits for it.
+    pub(crate) fn clear(&self) -> bool {
         let claim = self.claim();
-        claim.map(|mut claim| claim.silence()).is_some()
+        claim.map(|mut claim| claim.clear()).is_some()
     }
 }
 
 impl Claim<'_> {
-    /// Sets the alarm to ring at `deadline` or before, by [`now`]. Returns whether it does.
+    /// Sets the alarm to expire at `deadline` or before, by [`now`]. Returns whether it does.
     pub(crate) fn arm(&mut self, now: u64, deadline: u64) -> bool {
-        let Some(Timer { file, rings_at }) = &mut *self.0 else { return false };
-        if rings_at.is_some_and(|at| now < at && at <= deadline) {
+        let Some(Timer { file, expires_at }) = &mut *self.0 else { return false };
+        if expires_at.is_some_and(|at| now < at && at <= deadline) {
             return true;
         }
         let is_armed = set(file, deadline).is_ok();
         match is_armed {
-            true => *rings_at = Some(deadline),
-            false => self.silence(), // or what it was armed for before would be heard again and again
+            true => *expires_at = Some(deadline),
+            false => self.clear(), // or what it was armed for before would be reported again and again
         }
         is_armed
     }
 
-    /// Takes back a ring, so that the epoll set does not report it again.
-    pub(crate) fn silence(&mut self) {
-        if let Some(Timer { file, rings_at }) = &mut *self.0 {
+    /// Clears an expiration, so that the epoll set does not report it again.
+    pub(crate) fn clear(&mut self) {
+        if let Some(Timer { file, expires_at }) = &mut *self.0 {
             let _ = file.read(&mut [0; 8]); // fails if another thread has done so, or armed it again
-            *rings_at = None;
+            *expires_at = None;
         }
     }
 }
@@ -90,7 +90,7 @@ impl Claim<'_> {
 /// Nanoseconds of CLOCK_MONOTONIC, the clock of the alarm and of [`std::time::Instant`].
 pub(crate) fn now() -> u64 {
     let mut time = MaybeUninit::<libc::timespec>::uninit();
-    // SAFETY: the pointer is good for a write of this type; `an_early_ring_does_not_end_a_wait` runs it.
+    // SAFETY: the pointer is good for a write of this type; `an_early_expiration_does_not_end_a_wait` runs it.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, time.as_mut_ptr()) };
     // SAFETY: the call has written it: it fails for a bad clock or pointer only. The same test runs it.
     let time = unsafe { time.assume_init() };
@@ -111,7 +111,7 @@ fn timer() -> io::Result<File> {
     Ok(unsafe { File::from_raw_fd(fd) })
 }
 
-/// Makes `timer` ring once, at `deadline`, which is not zero: that would disarm it. Takes back an earlier ring.
+/// Makes `timer` expire once, at `deadline`, which is not zero: that would disarm it. Clears an earlier expiration.
 fn set(timer: &File, deadline: u64) -> io::Result<()> {
     let never = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     let at = libc::timespec { tv_sec: (deadline / 1_000_000_000) as _, tv_nsec: (deadline % 1_000_000_000) as _ };
@@ -127,8 +127,8 @@ fn set(timer: &File, deadline: u64) -> io::Result<()> {
 
 #[cfg(test)]
 impl Alarm {
-    pub(crate) fn rings_at(&self) -> Option<u64> {
-        self.0.lock().unwrap().as_ref().and_then(|timer| timer.rings_at)
+    pub(crate) fn expires_at(&self) -> Option<u64> {
+        self.0.lock().unwrap().as_ref().and_then(|timer| timer.expires_at)
     }
 
     pub(crate) fn take(&self) {

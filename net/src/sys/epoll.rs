@@ -90,7 +90,7 @@ impl Poller {
     fn look(&self, events: &mut Events) -> io::Result<()> {
         events.filled = self.wait_millis(events, 0)?;
         // Where there is room for one event only, the alarm's may have kept another one out.
-        if events.take_alarm() && self.alarm.silence() && events.filled == 0 {
+        if events.take_alarm() && self.alarm.clear() && events.filled == 0 {
             events.filled = self.wait_millis(events, 0)?;
             events.take_alarm();
         }
@@ -100,9 +100,9 @@ impl Poller {
     fn wait_for_ever(&self, events: &mut Events) -> io::Result<()> {
         loop {
             events.filled = self.wait_millis(events, -1)?;
-            let has_rung = events.take_alarm();
-            let is_for_others = has_rung && !self.alarm.silence();
-            if !has_rung || events.filled > 0 {
+            let has_expired = events.take_alarm();
+            let is_for_others = has_expired && !self.alarm.clear();
+            if !has_expired || events.filled > 0 {
                 return Ok(());
             }
             if is_for_others {
@@ -123,11 +123,11 @@ impl Poller {
                 true => self.wait_millis(events, -1)?,
                 false => self.wait_timed(events, Duration::from_nanos(deadline - now))?,
             };
-            let has_rung = events.take_alarm();
-            if let Some(alarm) = alarm.as_mut().filter(|_| has_rung) {
-                alarm.silence();
+            let has_expired = events.take_alarm();
+            if let Some(alarm) = alarm.as_mut().filter(|_| has_expired) {
+                alarm.clear();
             }
-            if !has_rung || events.filled > 0 {
+            if !has_expired || events.filled > 0 {
                 return Ok(());
             }
             if alarm.is_none() {
@@ -334,19 +334,19 @@ mod tests {
     }
 
     #[test]
-    fn an_alarm_that_rings_before_the_deadline_is_left_alone() {
+    fn an_alarm_that_expires_before_the_deadline_is_left_alone() {
         let (poller, mut events) = (Poller::new().unwrap(), Events::with_capacity(4));
-        let mut rings_at = |secs| {
+        let mut expires_at = |secs| {
             notify_and_wait(&poller, &mut events, Duration::from_secs(secs));
-            poller.alarm.rings_at().unwrap()
+            poller.alarm.expires_at().unwrap()
         };
-        let first = rings_at(60);
-        assert_eq!(rings_at(3_600), first);
-        assert!(rings_at(30) < first);
+        let first = expires_at(60);
+        assert_eq!(expires_at(3_600), first);
+        assert!(expires_at(30) < first);
     }
 
     #[test]
-    fn an_early_ring_does_not_end_a_wait() {
+    fn an_early_expiration_does_not_end_a_wait() {
         let (poller, mut events) = (Poller::new().unwrap(), Events::with_capacity(4));
         for _ in 0..20 {
             notify_and_wait(&poller, &mut events, Duration::from_micros(100));
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn an_early_ring_does_not_end_a_wait_without_limit() {
+    fn an_early_expiration_does_not_end_a_wait_without_limit() {
         let poller = Poller::new().unwrap();
         notify_and_wait(&poller, &mut Events::with_capacity(4), Duration::from_millis(1));
         let is_notified = AtomicBool::new(false);
@@ -369,7 +369,7 @@ mod tests {
                 assert!(is_notified.load(Relaxed));
                 assert_eq!((events.len(), events.get(0)), (1, None));
             });
-            while poller.alarm.rings_at().is_some() {
+            while poller.alarm.expires_at().is_some() {
                 thread::yield_now();
             }
             is_notified.store(true, Relaxed);
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_does_not_take_the_ring_from_a_waiter() {
+    fn a_look_does_not_take_the_expiration_from_a_waiter() {
         let poller = Poller::new().unwrap();
         let limit = Some(Duration::from_micros(200));
         for _ in 0..100 {
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn a_waiter_claims_the_alarm_when_it_hears_the_ring_of_one_that_has_left() {
+    fn a_waiter_claims_the_alarm_when_it_sees_the_expiration_of_one_that_has_left() {
         let poller = Poller::new().unwrap();
         thread::scope(|threads| {
             let mut claim = poller.alarm.claim().unwrap();
@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ring_is_taken_back() {
+    fn an_expiration_is_cleared() {
         let poller = Poller::new().unwrap();
         poller.wait(&mut Events::with_capacity(4), Some(Duration::from_micros(100))).unwrap();
         let mut events = Events::with_capacity(4);
@@ -444,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ring_does_not_keep_an_event_out() {
+    fn an_expiration_does_not_keep_an_event_out() {
         let (poller, mut events) = (Poller::new().unwrap(), Events::with_capacity(1));
         let mut claim = poller.alarm.claim().unwrap();
         assert!(claim.arm(0, 1), "a deadline long ago");
@@ -452,7 +452,7 @@ mod tests {
         poller.notify();
         poller.wait(&mut events, Some(Duration::ZERO)).unwrap();
         assert_eq!((events.len(), events.get(0)), (1, None));
-        assert_eq!(poller.wait_millis(&mut events, 0).unwrap(), 0, "a look takes the ring back, too");
+        assert_eq!(poller.wait_millis(&mut events, 0).unwrap(), 0, "a look clears the expiration, too");
     }
 
     #[test]
