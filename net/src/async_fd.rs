@@ -12,7 +12,7 @@ use crate::call::CustomOn;
 use crate::future;
 use crate::leaf::Op;
 use crate::ready::Interest;
-use crate::source::{Left, Rule, Site, Source, Wait, poll_error};
+use crate::source::{CallSite, Left, Rule, Site, Source, poll_error};
 use crate::sys;
 use mini_context::IoKind;
 
@@ -190,7 +190,7 @@ impl<T: AsFd> AsyncFd<T> {
     /// Safe: nothing is lost.
     #[track_caller]
     pub fn readable(&self) -> FdReady<'_, T> {
-        FdReady::new(self, Wait::here(site!(readable)), Interest::READABLE)
+        FdReady::new(self, CallSite::here(site!(readable)), Interest::READABLE)
     }
 
     /// Waits until the descriptor can be written to, and returns a guard to write with.
@@ -221,7 +221,7 @@ impl<T: AsFd> AsyncFd<T> {
     /// Safe: nothing is lost.
     #[track_caller]
     pub fn writable(&self) -> FdReady<'_, T> {
-        FdReady::new(self, Wait::here(site!(writable)), Interest::WRITABLE)
+        FdReady::new(self, CallSite::here(site!(writable)), Interest::WRITABLE)
     }
 
     /// Waits until any part of `interest` is ready, and returns a guard.
@@ -252,7 +252,7 @@ impl<T: AsFd> AsyncFd<T> {
     /// Safe: nothing is lost.
     #[track_caller]
     pub fn ready(&self, interest: Interest) -> FdReady<'_, T> {
-        FdReady::new(self, Wait::here(site!(ready)), interest)
+        FdReady::new(self, CallSite::here(site!(ready)), interest)
     }
 
     /// Polls for readiness to read: the `poll` form of [`readable`](AsyncFd::readable).
@@ -281,7 +281,7 @@ impl<T: AsFd> AsyncFd<T> {
     /// Same as [`readable`](AsyncFd::readable).
     #[track_caller]
     pub fn poll_read_ready<'a>(&'a self, cx: &mut Context<'_>) -> Poll<io::Result<AsyncFdReadyGuard<'a, T>>> {
-        self.poll_ready_for(cx, &Wait::here(site!(poll_read_ready)), Interest::READABLE)
+        self.poll_ready_for(cx, &CallSite::here(site!(poll_read_ready)), Interest::READABLE)
     }
 
     /// Polls for readiness to write: the `poll` form of [`writable`](AsyncFd::writable).
@@ -301,7 +301,7 @@ impl<T: AsFd> AsyncFd<T> {
     /// Same as [`readable`](AsyncFd::readable).
     #[track_caller]
     pub fn poll_write_ready<'a>(&'a self, cx: &mut Context<'_>) -> Poll<io::Result<AsyncFdReadyGuard<'a, T>>> {
-        self.poll_ready_for(cx, &Wait::here(site!(poll_write_ready)), Interest::WRITABLE)
+        self.poll_ready_for(cx, &CallSite::here(site!(poll_write_ready)), Interest::WRITABLE)
     }
 
     /// Runs `f` until it returns something other than `WouldBlock`, waiting for `interest` in between.
@@ -332,7 +332,7 @@ impl<T: AsFd> AsyncFd<T> {
     where
         F: FnMut(&T) -> io::Result<R>,
     {
-        self.async_io_for(Wait::here(site!(async_io)), interest, f)
+        self.async_io_for(CallSite::here(site!(async_io)), interest, f)
     }
 
     /// Runs `f` once. A `WouldBlock` clears the readiness of every direction in `interest`, even if another task is
@@ -362,18 +362,18 @@ impl<T: AsFd> AsyncFd<T> {
 
     /// Waits like [`ready`](AsyncFd::ready), but messages name the call of `wait`.
     #[doc(hidden)]
-    pub fn ready_for(&self, wait: Wait, interest: Interest) -> FdReady<'_, T> {
-        FdReady::new(self, wait, interest)
+    pub fn ready_for(&self, call_site: CallSite, interest: Interest) -> FdReady<'_, T> {
+        FdReady::new(self, call_site, interest)
     }
 
     /// Runs `f` like [`async_io`](AsyncFd::async_io), but messages name the call of `wait`.
     #[doc(hidden)]
-    pub fn async_io_for<R, F>(&self, wait: Wait, interest: Interest, f: F) -> future::AsyncFdIo<'_, F, T>
+    pub fn async_io_for<R, F>(&self, call_site: CallSite, interest: Interest, f: F) -> future::AsyncFdIo<'_, F, T>
     where
         F: FnMut(&T) -> io::Result<R>,
     {
         let allowed = self.interest;
-        future::AsyncFdIo(Op::of(&self.source, wait, CustomOn { interest, allowed, f }))
+        future::AsyncFdIo(Op::of(&self.source, call_site, CustomOn { interest, allowed, f }))
     }
 
     /// Polls like [`poll_read_ready`](AsyncFd::poll_read_ready) and its kin, but messages name the call of `wait`.
@@ -381,13 +381,13 @@ impl<T: AsFd> AsyncFd<T> {
     pub fn poll_ready_for<'a>(
         &'a self,
         cx: &mut Context<'_>,
-        wait: &Wait,
+        call_site: &CallSite,
         interest: Interest,
     ) -> Poll<io::Result<AsyncFdReadyGuard<'a, T>>> {
         if let Err(e) = check_interest(self.interest, interest) {
             return poll_error(cx, self.source.leaf(interest), e);
         }
-        let seen = ready!(self.source.poll_ready(cx, wait, interest, None))?;
+        let seen = ready!(self.source.poll_ready(cx, call_site, interest, None))?;
         Poll::Ready(Ok(AsyncFdReadyGuard::new(self, seen, interest)))
     }
 }

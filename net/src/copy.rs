@@ -18,7 +18,7 @@ use futures_io::{AsyncRead, AsyncWrite};
 
 use mini_context::{IoKind, Notes, notes, swap_notes, take_notes};
 
-use crate::source::{Site, Wait};
+use crate::source::{CallSite, Site};
 
 mod buffer;
 mod ends;
@@ -82,8 +82,8 @@ where
     B: AsyncRead + AsyncWrite + Unpin + ?Sized,
 {
     const SITES: [Site; 2] = sites("copy_bidirectional");
-    let waits = waits(const { &SITES });
-    CopyBidirectional { a, b, there: Flow::new(waits, Last::Close), back: Flow::new(waits, Last::Close) }
+    let call_sites = call_sites(const { &SITES });
+    CopyBidirectional { a, b, there: Flow::new(call_sites, Last::Close), back: Flow::new(call_sites, Last::Close) }
 }
 
 /// Copies from `reader` to `writer` until `reader` has ended, and flushes; returns the number of bytes.
@@ -128,7 +128,7 @@ where
     W: AsyncWrite + Unpin + ?Sized,
 {
     const SITES: [Site; 2] = sites("copy");
-    Copy { reader, writer, flow: Flow::new(waits(const { &SITES }), Last::Flush) }
+    Copy { reader, writer, flow: Flow::new(call_sites(const { &SITES }), Last::Flush) }
 }
 
 /// Future of [`copy_bidirectional`]: resolves to `io::Result<(u64, u64)>`, the bytes from `a` to `b` and back.
@@ -202,7 +202,7 @@ where
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let CopyBidirectional { a, b, there, back } = self.get_mut();
-        noted(there.wait(), || {
+        noted(there.call_site(), || {
             let there = there.poll(cx, &mut **a, &mut **b)?;
             let back = back.poll(cx, &mut **b, &mut **a)?;
             Poll::Ready(Ok((ready!(there), ready!(back))))
@@ -219,7 +219,7 @@ where
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let Copy { reader, writer, flow } = self.get_mut();
-        noted(flow.wait(), || flow.poll(cx, &mut **reader, &mut **writer))
+        noted(flow.call_site(), || flow.poll(cx, &mut **reader, &mut **writer))
     }
 }
 
@@ -228,28 +228,28 @@ const fn sites(method: &'static str) -> [Site; 2] {
 }
 
 #[track_caller]
-fn waits([reading, writing]: &'static [Site; 2]) -> [Wait; 2] {
-    [Wait::here(reading), Wait::here(writing)]
+fn call_sites([reading, writing]: &'static [Site; 2]) -> [CallSite; 2] {
+    [CallSite::here(reading), CallSite::here(writing)]
 }
 
 impl<A: ?Sized, B: ?Sized> Drop for CopyBidirectional<'_, A, B> {
     fn drop(&mut self) {
-        self.there.wait().forget_note();
+        self.there.call_site().forget_note();
     }
 }
 
 impl<R: ?Sized, W: ?Sized> Drop for Copy<'_, R, W> {
     fn drop(&mut self) {
-        self.flow.wait().forget_note();
+        self.flow.call_site().forget_note();
     }
 }
 
 /// Polls. A note of where the task waits then names the line of the copy, whichever end has left it.
-fn noted<T>(wait: Wait, poll: impl FnOnce() -> Poll<T>) -> Poll<T> {
+fn noted<T>(call_site: CallSite, poll: impl FnOnce() -> Poll<T>) -> Poll<T> {
     let before = take_notes();
     let polled = poll();
     let notes = notes();
-    let waits = notes.wait.map(|noted| noted.at(wait.location));
+    let waits = notes.wait.map(|noted| noted.at(call_site.location));
     swap_notes(Notes { wait: waits.or(before.wait), timer: notes.timer.or(before.timer) });
     polled
 }

@@ -8,13 +8,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use crate::context::{self, Blocking};
-use crate::source::Wait;
+use crate::source::CallSite;
 
 /// The side that waits. After it is dropped, the job can see that it is no longer wanted.
 pub(crate) struct Hop<T> {
     state: Arc<Mutex<State<T>>>,
     /// The call that the last poll was for.
-    wait: Option<Wait>,
+    call_site: Option<CallSite>,
 }
 
 /// The side that works. If dropped without a result, by a panic or a pool that has shut down, it delivers an error.
@@ -37,13 +37,13 @@ impl<T: Send + 'static> Hop<T> {
             let result = work(&job);
             job.deliver(result);
         }));
-        Hop { state, wait: None }
+        Hop { state, call_site: None }
     }
 
     /// # Panics
     ///
     /// Panics if it is polled again after it was ready.
-    pub(crate) fn poll(&mut self, cx: &mut Context<'_>, wait: &Wait) -> Poll<io::Result<T>> {
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>, call_site: &CallSite) -> Poll<io::Result<T>> {
         let waker = cx.waker().clone();
         let displaced = {
             let mut state = lock(&self.state);
@@ -55,16 +55,16 @@ impl<T: Send + 'static> Hop<T> {
             }
         };
         drop(displaced);
-        wait.leave_note(-1);
-        self.wait = Some(*wait);
+        call_site.leave_note(-1);
+        self.call_site = Some(*call_site);
         Poll::Pending
     }
 }
 
 impl<T> Drop for Hop<T> {
     fn drop(&mut self) {
-        if let Some(wait) = &self.wait {
-            wait.forget_note();
+        if let Some(call_site) = &self.call_site {
+            call_site.forget_note();
         }
     }
 }
@@ -103,8 +103,8 @@ impl<T> Drop for Job<T> {
 /// # Panics
 ///
 /// Panics outside a mini runtime, with the text that names the call.
-pub(crate) fn pool(wait: &Wait) -> Blocking {
-    context::blocking().unwrap_or_else(|| wait.panic_without_runtime())
+pub(crate) fn pool(call_site: &CallSite) -> Blocking {
+    context::blocking().unwrap_or_else(|| call_site.panic_without_runtime())
 }
 
 /// Poison is ignored: no user code runs under this lock.
@@ -123,10 +123,10 @@ mod tests {
 
     #[test]
     fn a_lost_job_says_whether_it_has_begun() {
-        let wait = Wait::here(&Site { owner: "tests", method: "job", kind: IoKind::Resolve });
+        let call_site = CallSite::here(&Site { owner: "tests", method: "job", kind: IoKind::Resolve });
         let lost = |blocking: Blocking| {
             let mut hop = Hop::start(&blocking, |_| -> io::Result<()> { resume_unwind(Box::new(())) });
-            let Poll::Ready(Err(error)) = hop.poll(&mut Context::from_waker(Waker::noop()), &wait) else {
+            let Poll::Ready(Err(error)) = hop.poll(&mut Context::from_waker(Waker::noop()), &call_site) else {
                 panic!("it is lost");
             };
             error.to_string()

@@ -19,7 +19,7 @@ use crate::addr::{Resolve, no_address};
 use crate::call::{self, SendToAddr};
 use crate::ready::{Interest, Ready};
 use crate::slot::{Key, Seen};
-use crate::source::{Channel, Left, Site, Source, Wait, poll_error};
+use crate::source::{CallSite, Channel, Left, Site, Source, poll_error};
 use crate::unfilled::make_room;
 
 /// An operation on a socket that completes when it could be done.
@@ -125,7 +125,7 @@ impl<T: AsFd> Source<T> {
     pub(crate) fn poll_call<C: Call<T>>(
         &self,
         cx: &mut Context<'_>,
-        wait: &Wait,
+        call_site: &CallSite,
         key: Option<&mut Key>,
         call: &mut C,
     ) -> Poll<io::Result<C::Output>> {
@@ -136,9 +136,9 @@ impl<T: AsFd> Source<T> {
             return polled;
         }
         if C::IS_MADE_AGAIN {
-            return self.poll_io(cx, wait, call.interest(), key, |source| call.call(source));
+            return self.poll_io(cx, call_site, call.interest(), key, |source| call.call(source));
         }
-        let made = self.poll_io(cx, wait, call.interest(), key, |source| match call.call(source) {
+        let made = self.poll_io(cx, call_site, call.interest(), key, |source| match call.call(source) {
             Ok((value, left)) => Ok((Ok(value), left)),
             Err(e) if e.kind() == io::ErrorKind::Interrupted => Ok((Err(e), Left::Perhaps)),
             Err(e) => Err(e),
@@ -182,18 +182,18 @@ impl<T: AsFd> Waitable for Source<T> {
 /// A future's hold on a place: when the future is dropped, its waiter is removed.
 pub(crate) struct Waiting<'a, P: Waitable> {
     pub(crate) place: &'a P,
-    pub(crate) wait: Wait,
+    pub(crate) call_site: CallSite,
     pub(crate) key: Key,
 }
 
 impl<'a, P: Waitable> Waiting<'a, P> {
     #[track_caller]
     pub(crate) fn new(place: &'a P, site: &'static Site) -> Waiting<'a, P> {
-        Waiting::of(place, Wait::here(site))
+        Waiting::of(place, CallSite::here(site))
     }
 
-    fn of(place: &'a P, wait: Wait) -> Waiting<'a, P> {
-        Waiting { place, wait, key: Key::default() }
+    fn of(place: &'a P, call_site: CallSite) -> Waiting<'a, P> {
+        Waiting { place, call_site, key: Key::default() }
     }
 }
 
@@ -203,12 +203,12 @@ impl<T: AsFd> Waiting<'_, Source<T>> {
     /// Panics outside a mini runtime, unless the source belongs to one.
     fn need_runtime(&self) {
         if !self.place.has_runtime() {
-            self.wait.need_runtime();
+            self.call_site.need_runtime();
         }
     }
 
     fn poll_call<C: Call<T>>(&mut self, cx: &mut Context<'_>, call: &mut C) -> Poll<io::Result<C::Output>> {
-        self.place.poll_call(cx, &self.wait, Some(&mut self.key), call)
+        self.place.poll_call(cx, &self.call_site, Some(&mut self.key), call)
     }
 }
 
@@ -217,7 +217,7 @@ impl<P: Waitable> Drop for Waiting<'_, P> {
         // Rare: a wait that has ended has no key.
         if !self.key.is_empty() {
             self.place.forget(&mut self.key);
-            self.wait.forget_note();
+            self.call_site.forget_note();
         }
     }
 }
@@ -228,8 +228,8 @@ impl<'a, C, T: AsFd> Op<'a, C, T> {
         Op { waiting: Waiting::new(source, site), call }
     }
 
-    pub(crate) fn of(source: &'a Source<T>, wait: Wait, call: C) -> Op<'a, C, T> {
-        Op { waiting: Waiting::of(source, wait), call }
+    pub(crate) fn of(source: &'a Source<T>, call_site: CallSite, call: C) -> Op<'a, C, T> {
+        Op { waiting: Waiting::of(source, call_site), call }
     }
 
     /// Panics with a message that names the call, if this thread runs no mini runtime and the fd belongs to none.
@@ -248,11 +248,11 @@ impl<'a, T: AsFd> ReadExact<'a, T> {
 impl<'a, T: AsFd> ReadToEnd<'a, T> {
     #[track_caller]
     pub(crate) fn new(source: &'a Source<T>, site: &'static Site, buf: &'a mut Vec<u8>) -> ReadToEnd<'a, T> {
-        ReadToEnd::of(source, Wait::here(site), buf)
+        ReadToEnd::of(source, CallSite::here(site), buf)
     }
 
-    pub(crate) fn of(source: &'a Source<T>, wait: Wait, buf: &'a mut Vec<u8>) -> ReadToEnd<'a, T> {
-        ReadToEnd { waiting: Waiting::of(source, wait), buf, read: 0 }
+    pub(crate) fn of(source: &'a Source<T>, call_site: CallSite, buf: &'a mut Vec<u8>) -> ReadToEnd<'a, T> {
+        ReadToEnd { waiting: Waiting::of(source, call_site), buf, read: 0 }
     }
 }
 
@@ -273,11 +273,11 @@ impl<'a, P> SendTo<'a, P> {
 impl<'a, O, T: AsFd> Readiness<'a, O, T> {
     #[track_caller]
     pub(crate) fn new(source: &'a Source<T>, site: &'static Site, interest: Interest) -> Readiness<'a, O, T> {
-        Readiness::of(source, Wait::here(site), interest)
+        Readiness::of(source, CallSite::here(site), interest)
     }
 
-    pub(crate) fn of(source: &'a Source<T>, wait: Wait, interest: Interest) -> Readiness<'a, O, T> {
-        Readiness { waiting: Waiting::of(source, wait), interest, output: PhantomData }
+    pub(crate) fn of(source: &'a Source<T>, call_site: CallSite, interest: Interest) -> Readiness<'a, O, T> {
+        Readiness { waiting: Waiting::of(source, call_site), interest, output: PhantomData }
     }
 
     pub(crate) fn need_runtime(&self) {
@@ -285,8 +285,8 @@ impl<'a, O, T: AsFd> Readiness<'a, O, T> {
     }
 
     pub(crate) fn poll_seen(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Seen>> {
-        let Waiting { place, wait, key } = &mut self.waiting;
-        place.poll_ready(cx, wait, self.interest, Some(key))
+        let Waiting { place, call_site, key } = &mut self.waiting;
+        place.poll_ready(cx, call_site, self.interest, Some(key))
     }
 }
 
@@ -386,7 +386,7 @@ impl Sending<'_> {
             Receiver::Host(_) => unreachable!("looked up above"),
         };
         let sent = waiting.poll_call(cx, &mut SendToAddr { buf, to: known });
-        sent.map_err(|error| waiting.wait.located(error))
+        sent.map_err(|error| waiting.call_site.located(error))
     }
 }
 
@@ -425,7 +425,7 @@ const _: fn() = || {
 
 impl<P: Waitable> fmt::Debug for Waiting<'_, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Wait { site, location } = &self.wait;
+        let CallSite { site, location } = &self.call_site;
         write!(f, "{}::{} at {location}", site.owner, site.method)
     }
 }

@@ -55,7 +55,7 @@ pub use mini_context::IoKind;
 pub use reactor::{Events, Reactor};
 pub use ready::{Interest, Ready};
 #[doc(hidden)]
-pub use source::{Site, Wait};
+pub use source::{CallSite, Site};
 pub use stdio::{Output, Stderr, Stdin, Stdout, finish_output, stderr, stdin, stdout};
 pub use sys::fork::Process;
 pub use tcp::{TcpListener, TcpSocket, TcpStream};

@@ -48,7 +48,7 @@ pub(crate) mod methods {
     pub(crate) use crate::kind::sealed::Kind;
     pub(crate) use crate::leaf::{Op, ReadExact, ReadToEnd, Readiness, WriteAll};
     pub(crate) use crate::ready::Interest;
-    pub(crate) use crate::source::{Left, Source, Wait};
+    pub(crate) use crate::source::{CallSite, Left, Source};
     pub(crate) use crate::sys;
     pub(crate) use crate::sys::socket::PEEK;
 }

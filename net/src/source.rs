@@ -87,7 +87,7 @@ pub enum Left {
 ///
 /// Public for `mini`, whose futures wait on an [`AsyncFd`](crate::AsyncFd) that their users do not see.
 #[derive(Clone, Copy, Debug)]
-pub struct Wait {
+pub struct CallSite {
     pub(crate) site: &'static Site,
     pub(crate) location: &'static Location<'static>,
 }
@@ -115,11 +115,11 @@ impl Rule {
     }
 }
 
-impl Wait {
+impl CallSite {
     /// For a call that is made at the caller's line.
     #[track_caller]
     pub fn here(site: &'static Site) -> Self {
-        Wait::at(site, Location::caller())
+        CallSite::at(site, Location::caller())
     }
 
     /// For a call that was made at `location`.
@@ -209,13 +209,13 @@ impl<T: AsFd> Source<T> {
     pub(crate) fn poll_io<R>(
         &self,
         cx: &mut Context<'_>,
-        wait: &Wait,
+        call_site: &CallSite,
         interest: Interest,
         mut key: Option<&mut Key>,
         mut op: impl FnMut(&Source<T>) -> io::Result<(R, Left)>,
     ) -> Poll<io::Result<R>> {
         loop {
-            let seen = match self.poll_turn(cx, wait, interest, &mut key) {
+            let seen = match self.poll_turn(cx, call_site, interest, &mut key) {
                 Poll::Ready(Ok(seen)) => seen,
                 Poll::Ready(Err(e)) => return Poll::Ready(Err(e)),
                 Poll::Pending => return Poll::Pending,
@@ -227,7 +227,7 @@ impl<T: AsFd> Source<T> {
                     return Poll::Ready(Ok(value));
                 }
                 Err(e) => {
-                    if let Err(e) = self.try_again(wait, seen, interest, e) {
+                    if let Err(e) = self.try_again(call_site, seen, interest, e) {
                         return Poll::Ready(Err(e));
                     }
                 }
@@ -239,19 +239,19 @@ impl<T: AsFd> Source<T> {
     pub(crate) fn poll_ready(
         &self,
         cx: &mut Context<'_>,
-        wait: &Wait,
+        call_site: &CallSite,
         interest: Interest,
         key: Option<&mut Key>,
     ) -> Poll<io::Result<Seen>> {
         ready!(mini_context::check_budget(cx, self.leaf(interest)));
-        let known = match self.register(wait, Ready::EMPTY) {
+        let known = match self.register(call_site, Ready::EMPTY) {
             Ok(known) => known,
             Err(e) => {
                 mini_context::spend_call();
                 return Poll::Ready(Err(e));
             }
         };
-        let seen = ready!(self.poll_wait(known, cx, wait, interest, key))?;
+        let seen = ready!(self.poll_wait(known, cx, call_site, interest, key))?;
         mini_context::spend_call();
         Poll::Ready(if seen.ready().intersects(interest.mask()) { Ok(seen) } else { Err(shut_down_error()) })
     }
@@ -342,9 +342,11 @@ impl<T: AsFd> Source<T> {
     }
 
     /// The registration, if there is one. Makes it if the kernel has to be asked before the first operation.
-    fn registration_for(&self, wait: &Wait, interest: Interest) -> io::Result<Option<&Registration>> {
+    fn registration_for(&self, call_site: &CallSite, interest: Interest) -> io::Result<Option<&Registration>> {
         match self.registration.get() {
-            None if self.rule == Rule::Fifo && interest.is_readable() => self.register(wait, Ready::EMPTY).map(Some),
+            None if self.rule == Rule::Fifo && interest.is_readable() => {
+                self.register(call_site, Ready::EMPTY).map(Some)
+            }
             known => Ok(known),
         }
     }
@@ -354,13 +356,13 @@ impl<T: AsFd> Source<T> {
     fn poll_turn(
         &self,
         cx: &mut Context<'_>,
-        wait: &Wait,
+        call_site: &CallSite,
         interest: Interest,
         key: &mut Option<&mut Key>,
     ) -> Poll<io::Result<Seen>> {
         ready!(mini_context::check_budget(cx, self.leaf(interest)));
-        match self.registration_for(wait, interest) {
-            Ok(Some(known)) => self.poll_wait(known, cx, wait, interest, key.as_deref_mut()),
+        match self.registration_for(call_site, interest) {
+            Ok(Some(known)) => self.poll_wait(known, cx, call_site, interest, key.as_deref_mut()),
             Ok(None) => Poll::Ready(Ok(Slot::unregistered())),
             Err(e) => {
                 mini_context::spend_call();
@@ -392,20 +394,26 @@ impl<T: AsFd> Source<T> {
 
     /// After an error: `Ok` if the operation must be tried again, after a wait if necessary. An error that is returned
     /// has cost a call.
-    fn try_again(&self, wait: &Wait, seen: Seen, interest: Interest, error: io::Error) -> io::Result<()> {
+    fn try_again(&self, call_site: &CallSite, seen: Seen, interest: Interest, error: io::Error) -> io::Result<()> {
         let must_wait = error.raw_os_error() == Some(libc::EAGAIN) && !seen.ready().is_shut_down();
         match self.slot().filter(|_| must_wait) {
             Some(slot) => slot.clear_interest(seen, interest),
-            None => self.try_again_at_first(wait, seen, interest, error)?,
+            None => self.try_again_at_first(call_site, seen, interest, error)?,
         }
         Ok(())
     }
 
     /// `try_again` before the fd is registered, after its reactor has shut down, and after other errors.
     #[cold]
-    fn try_again_at_first(&self, wait: &Wait, seen: Seen, interest: Interest, error: io::Error) -> io::Result<()> {
+    fn try_again_at_first(
+        &self,
+        call_site: &CallSite,
+        seen: Seen,
+        interest: Interest,
+        error: io::Error,
+    ) -> io::Result<()> {
         let result = match error.kind() {
-            io::ErrorKind::WouldBlock => self.wait_is_needed(wait, seen, interest),
+            io::ErrorKind::WouldBlock => self.wait_is_needed(call_site, seen, interest),
             io::ErrorKind::Interrupted => Ok(()),
             _ => Err(error),
         };
@@ -416,7 +424,7 @@ impl<T: AsFd> Source<T> {
     }
 
     /// After `WouldBlock`: registers if that is still to be done, and takes the readiness back.
-    fn wait_is_needed(&self, wait: &Wait, seen: Seen, interest: Interest) -> io::Result<()> {
+    fn wait_is_needed(&self, call_site: &CallSite, seen: Seen, interest: Interest) -> io::Result<()> {
         if self.registration.get().is_some() && seen.ready().is_shut_down() {
             return Err(shut_down_error());
         }
@@ -424,17 +432,17 @@ impl<T: AsFd> Source<T> {
         // For this direction there is no guess: the kernel reports as soon as the fd is registered, perhaps on another
         // thread by now, and a guess would survive `clear`.
         let guess = (Ready::READABLE | Ready::WRITABLE).without(interest.mask());
-        self.register(wait, guess)?.slot().clear_interest(seen, interest);
+        self.register(call_site, guess)?.slot().clear_interest(seen, interest);
         Ok(())
     }
 
-    fn register(&self, wait: &Wait, ready: Ready) -> io::Result<&Registration> {
+    fn register(&self, call_site: &CallSite, ready: Ready) -> io::Result<&Registration> {
         if let Some(known) = self.registration.get() {
             return Ok(known);
         }
         let reactor = match &self.reactor {
             Some(reactor) => reactor.upgrade()?,
-            None => context::reactor().unwrap_or_else(|| wait.panic_without_runtime()),
+            None => context::reactor().unwrap_or_else(|| call_site.panic_without_runtime()),
         };
         reactor.check_process()?; // before a lock, which a thread of the parent may have had
         let fd = self.io.as_fd();
@@ -456,7 +464,7 @@ impl<T: AsFd> Source<T> {
         &self,
         known: &Registration,
         cx: &mut Context<'_>,
-        wait: &Wait,
+        call_site: &CallSite,
         interest: Interest,
         key: Option<&mut Key>,
     ) -> Poll<io::Result<Seen>> {
@@ -468,7 +476,7 @@ impl<T: AsFd> Source<T> {
         }
         let polled = known.slot().poll_ready(cx, interest, key);
         if polled.is_pending() {
-            wait.leave_note(known.fd());
+            call_site.leave_note(known.fd());
         }
         polled.map(Ok)
     }

@@ -29,7 +29,7 @@ use std::time::{Duration, Instant};
 
 use crate::ready::Interest;
 use crate::slot::Key;
-use crate::source::{Left, Source, Wait, poll_error};
+use crate::source::{CallSite, Left, Source, poll_error};
 use crate::sys::fork::Process;
 use crate::unfilled::Unfilled;
 
@@ -248,23 +248,24 @@ impl Stdin {
     fn poll_read_from(
         &self,
         cx: &mut Context<'_>,
-        wait: &Wait,
+        call_site: &CallSite,
         key: Option<&mut Key>,
         mut buf: impl Unfilled,
     ) -> Poll<io::Result<usize>> {
         if buf.remaining() == 0 {
             return mini_context::poll_budget(cx, self).map(|()| Ok(0));
         }
-        if let Err(e) = simulated::check_read(wait) {
+        if let Err(e) = simulated::check_read(call_site) {
             return poll_error(cx, self, e);
         }
         match &self.0 {
             Stream::Thread(handle, _) => {
                 ready!(mini_context::check_budget(cx, self));
-                mini_context::spend_if_ready(INPUT.poll_read(cx, wait, number_of(key, *handle), &mut buf))
+                mini_context::spend_if_ready(INPUT.poll_read(cx, call_site, number_of(key, *handle), &mut buf))
             }
-            Stream::Polled(source) => source
-                .poll_io(cx, wait, Interest::READABLE, key, |source| Ok((source.io().read(&mut buf)?, Left::Perhaps))),
+            Stream::Polled(source) => source.poll_io(cx, call_site, Interest::READABLE, key, |source| {
+                Ok((source.io().read(&mut buf)?, Left::Perhaps))
+            }),
         }
     }
 }
@@ -358,7 +359,7 @@ impl<const FD: i32> Output<FD> {
     fn poll_write_to(
         &self,
         cx: &mut Context<'_>,
-        wait: &Wait,
+        call_site: &CallSite,
         key: Option<&mut Key>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
@@ -371,18 +372,17 @@ impl<const FD: i32> Output<FD> {
         match &self.0 {
             Stream::Thread(handle, _) => {
                 ready!(mini_context::check_budget(cx, self));
-                mini_context::spend_if_ready(Self::writer().poll_write(cx, wait, number_of(key, *handle), buf))
+                mini_context::spend_if_ready(Self::writer().poll_write(cx, call_site, number_of(key, *handle), buf))
             }
-            Stream::Polled(source) => {
-                source.poll_io(cx, wait, Interest::WRITABLE, key, |source| Ok((source.io().write(buf)?, Left::Perhaps)))
-            }
+            Stream::Polled(source) => source
+                .poll_io(cx, call_site, Interest::WRITABLE, key, |source| Ok((source.io().write(buf)?, Left::Perhaps))),
         }
     }
 
     fn poll_flush_of(
         &self,
         cx: &mut Context<'_>,
-        wait: &Wait,
+        call_site: &CallSite,
         key: Option<&mut Key>,
         until: &mut Option<u64>,
     ) -> Poll<io::Result<()>> {
@@ -390,7 +390,7 @@ impl<const FD: i32> Output<FD> {
             Stream::Polled(_) => mini_context::poll_budget(cx, self).map(Ok), // the system has it
             Stream::Thread(handle, _) => {
                 ready!(mini_context::check_budget(cx, self));
-                mini_context::spend_if_ready(Self::writer().poll_flush(cx, wait, number_of(key, *handle), until))
+                mini_context::spend_if_ready(Self::writer().poll_flush(cx, call_site, number_of(key, *handle), until))
             }
         }
     }

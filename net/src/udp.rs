@@ -158,9 +158,9 @@ impl UdpSocket {
     /// Same as [`send_to`](UdpSocket::send_to).
     #[track_caller]
     pub fn poll_send_to(&self, cx: &mut Context<'_>, buf: &[u8], to: SocketAddr) -> Poll<io::Result<usize>> {
-        let wait = Wait::here(site!(poll_send_to, Write));
+        let call_site = CallSite::here(site!(poll_send_to, Write));
         let to = to.into();
-        self.source().poll_call(cx, &wait, None, &mut SendToAddr { buf, to: &to })
+        self.source().poll_call(cx, &call_site, None, &mut SendToAddr { buf, to: &to })
     }
 
     /// Sends once, without waiting. Returns `WouldBlock` if there is no room.

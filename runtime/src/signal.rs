@@ -39,7 +39,7 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use mini_net::{IoKind, Site, Wait};
+use mini_net::{CallSite, IoKind, Site};
 
 mod ear;
 mod mailbox;
@@ -68,7 +68,7 @@ pub struct TerminationSignal(Option<[Next; 2]>);
 struct Next {
     kind: SignalKind,
     signal: Result<Signal, Option<io::Error>>,
-    wait: Wait,
+    call_site: CallSite,
 }
 
 /// Waits for the next Ctrl-C, that is, for SIGINT.
@@ -155,12 +155,12 @@ pub fn termination() -> TerminationSignal {
 impl Next {
     #[track_caller]
     fn new(kind: SignalKind, site: &'static Site) -> Next {
-        Next { kind, signal: unix::signal(kind).map_err(Some), wait: Wait::here(site) }
+        Next { kind, signal: unix::signal(kind).map_err(Some), call_site: CallSite::here(site) }
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<SignalKind>> {
         let heard = match &mut self.signal {
-            Ok(signal) => ready!(signal.poll_recv_for(cx, &self.wait)),
+            Ok(signal) => ready!(signal.poll_recv_for(cx, &self.call_site)),
             Err(refused) => {
                 ready!(mini_context::poll_budget(cx, refused));
                 return Poll::Ready(Err(refused.take().unwrap_or_else(over)));

@@ -13,7 +13,7 @@ use super::sealed::{Target, ToTarget};
 use super::{Addrs, Found, invalid};
 use crate::error::failed;
 use crate::hop::{self, Hop, Job};
-use crate::source::{Site, Wait};
+use crate::source::{CallSite, Site};
 use crate::sys;
 
 /// Future of [`lookup_host`](crate::lookup_host): resolves to `io::Result<Addrs>`, the addresses of a host.
@@ -32,7 +32,7 @@ pub(crate) struct TryEach<'a, S, R> {
 /// A host on its way to addresses. Nothing is looked up before the first poll.
 pub(crate) struct Resolve {
     state: State,
-    pub(crate) wait: Wait,
+    pub(crate) call_site: CallSite,
 }
 
 enum State {
@@ -45,7 +45,7 @@ enum State {
 impl Resolve {
     #[track_caller]
     pub(crate) fn new(host: &impl ToTarget, site: &'static Site) -> Resolve {
-        Resolve { state: State::Start(host.to_target()), wait: Wait::here(site) }
+        Resolve { state: State::Start(host.to_target()), call_site: CallSite::here(site) }
     }
 
     /// If the lookup is a part of another operation, its error names that and the host.
@@ -68,11 +68,11 @@ impl Resolve {
                         let found = found.map(|ip| Addrs(Found::Many(vec![SocketAddr::new(ip, port)].into_iter())));
                         return Poll::Ready(named(found, name));
                     }
-                    let pool = hop::pool(&self.wait);
+                    let pool = hop::pool(&self.call_site);
                     self.state = State::Looking(Hop::start(&pool, move |job| look_up_for(job, &host, port)), name);
                 }
                 State::Looking(mut hop, name) => {
-                    let Poll::Ready(found) = hop.poll(cx, &self.wait) else {
+                    let Poll::Ready(found) = hop.poll(cx, &self.call_site) else {
                         self.state = State::Looking(hop, name);
                         return Poll::Pending;
                     };
@@ -137,7 +137,7 @@ impl<S, R> Future for TryEach<'_, S, R> {
         let mut last_error = no_address();
         for addr in addrs {
             match (this.attempt)(this.on, addr) {
-                Err(e) => last_error = failed(this.operation, addr)(this.resolve.wait.located(e)),
+                Err(e) => last_error = failed(this.operation, addr)(this.resolve.call_site.located(e)),
                 done => return Poll::Ready(done),
             }
         }

@@ -11,7 +11,7 @@ use super::{AsyncFd, check_interest};
 use crate::leaf::Readiness;
 use crate::ready::{Interest, Ready};
 use crate::slot::Seen;
-use crate::source::{Wait, poll_error};
+use crate::source::{CallSite, poll_error};
 
 /// Proof that an [`AsyncFd`] was ready a moment ago.
 ///
@@ -162,8 +162,8 @@ impl<'a, T: AsFd> AsyncFdReadyGuard<'a, T> {
 }
 
 impl<'a, T: AsFd> FdReady<'a, T> {
-    pub(super) fn new(fd: &'a AsyncFd<T>, wait: Wait, interest: Interest) -> FdReady<'a, T> {
-        FdReady { fd, readiness: Readiness::of(&fd.source, wait, interest) }
+    pub(super) fn new(fd: &'a AsyncFd<T>, call_site: CallSite, interest: Interest) -> FdReady<'a, T> {
+        FdReady { fd, readiness: Readiness::of(&fd.source, call_site, interest) }
     }
 
     /// Panics with a message that names the call, if this thread runs no mini runtime and the fd has not joined one.

@@ -28,13 +28,13 @@ use super::ends::source_of;
 use super::pipe::Pipe;
 use crate::call;
 use crate::ready::Interest;
-use crate::source::{Left, Source, Wait};
+use crate::source::{CallSite, Left, Source};
 use crate::sys::socket::for_kernel;
 
 #[derive(Debug)]
 pub(super) struct Flow {
-    reading: Wait,
-    writing: Wait,
+    reading: CallSite,
+    writing: CallSite,
     stage: Stage,
     buffer: Buffer,
     /// Between two sockets, from a read that has filled the buffer to the next wait for data.
@@ -69,7 +69,7 @@ enum Read {
 }
 
 impl Flow {
-    pub(super) fn new([reading, writing]: [Wait; 2], last: Last) -> Flow {
+    pub(super) fn new([reading, writing]: [CallSite; 2], last: Last) -> Flow {
         Flow {
             reading,
             writing,
@@ -84,7 +84,7 @@ impl Flow {
     }
 
     /// The call that this flow serves, and its line.
-    pub(super) fn wait(&self) -> Wait {
+    pub(super) fn call_site(&self) -> CallSite {
         self.reading
     }
 

@@ -15,7 +15,7 @@ use super::close;
 use crate::call::{Recv, RecvVectored, Send as SendCall, SendVectored};
 use crate::kind::sealed::Kind;
 use crate::socket::site;
-use crate::source::Wait;
+use crate::source::CallSite;
 use crate::unix::pipe::{Receiver, Sender};
 use crate::{TcpStream, UnixStream, tcp, unix};
 
@@ -35,8 +35,8 @@ macro_rules! reads {
         impl<$($generic)*> AsyncRead for &$ty {
             #[track_caller]
             fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
-                let wait = Wait::here(site!(poll_read, Read, $named));
-                self.source().poll_call(cx, &wait, None, &mut Recv(buf))
+                let call_site = CallSite::here(site!(poll_read, Read, $named));
+                self.source().poll_call(cx, &call_site, None, &mut Recv(buf))
             }
 
             #[track_caller]
@@ -45,8 +45,8 @@ macro_rules! reads {
                 cx: &mut Context<'_>,
                 bufs: &mut [IoSliceMut<'_>],
             ) -> Poll<io::Result<usize>> {
-                let wait = Wait::here(site!(poll_read_vectored, Read, $named));
-                self.source().poll_call(cx, &wait, None, &mut RecvVectored(bufs))
+                let call_site = CallSite::here(site!(poll_read_vectored, Read, $named));
+                self.source().poll_call(cx, &call_site, None, &mut RecvVectored(bufs))
             }
         }
 
@@ -65,8 +65,8 @@ macro_rules! writes {
         impl<$($generic)*> AsyncWrite for &$ty {
             #[track_caller]
             fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-                let wait = Wait::here(site!(poll_write, Write, $named));
-                self.source().poll_call(cx, &wait, None, &mut SendCall(buf))
+                let call_site = CallSite::here(site!(poll_write, Write, $named));
+                self.source().poll_call(cx, &call_site, None, &mut SendCall(buf))
             }
 
             #[track_caller]
@@ -75,8 +75,8 @@ macro_rules! writes {
                 cx: &mut Context<'_>,
                 bufs: &[IoSlice<'_>],
             ) -> Poll<io::Result<usize>> {
-                let wait = Wait::here(site!(poll_write_vectored, Write, $named));
-                self.source().poll_call(cx, &wait, None, &mut SendVectored(bufs))
+                let call_site = CallSite::here(site!(poll_write_vectored, Write, $named));
+                self.source().poll_call(cx, &call_site, None, &mut SendVectored(bufs))
             }
 
             /// Nothing is buffered here, so there is nothing to flush.

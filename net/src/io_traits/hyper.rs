@@ -12,7 +12,7 @@ use super::{close, polled};
 use crate::call::{Send as SendCall, SendVectored};
 use crate::kind::sealed::Kind;
 use crate::socket::site;
-use crate::source::Wait;
+use crate::source::CallSite;
 use crate::{TcpStream, UnixStream, tcp, unix};
 
 socket_reads! {

@@ -8,20 +8,20 @@ use std::io;
 use std::task::{Context, Poll};
 
 use crate::ready::Interest;
-use crate::source::{Channel, Source, Wait};
+use crate::source::{CallSite, Channel, Source};
 use crate::unfilled::{Unfilled, read_source_into};
 
 /// Reads what has arrived; nothing is filled at the end of the stream.
 pub(super) fn poll_recv<T: Channel>(
     source: &Source<T>,
     cx: &mut Context<'_>,
-    wait: &Wait,
+    call_site: &CallSite,
     mut buf: impl Unfilled,
 ) -> Poll<io::Result<()>> {
     if buf.remaining() == 0 {
         return mini_context::poll_budget(cx, source).map(Ok);
     }
-    let read = source.poll_io(cx, wait, Interest::READABLE, None, |source| read_source_into(source, &mut buf));
+    let read = source.poll_io(cx, call_site, Interest::READABLE, None, |source| read_source_into(source, &mut buf));
     read.map_ok(drop)
 }
 
@@ -31,7 +31,7 @@ macro_rules! socket_reads {
         impl<$($generic)*> $trait for $ty {
             #[track_caller]
             fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: $buf) -> Poll<io::Result<()>> {
-                polled::poll_recv(self.source(), cx, &Wait::here(site!(poll_read, Read, $named)), buf)
+                polled::poll_recv(self.source(), cx, &CallSite::here(site!(poll_read, Read, $named)), buf)
             }
         }
     )* };
@@ -42,8 +42,8 @@ macro_rules! channel_writes {
         impl<$($generic)*> $trait for $ty {
             #[track_caller]
             fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-                let wait = Wait::here(site!(poll_write, Write, $named));
-                self.source().poll_call(cx, &wait, None, &mut SendCall(buf))
+                let call_site = CallSite::here(site!(poll_write, Write, $named));
+                self.source().poll_call(cx, &call_site, None, &mut SendCall(buf))
             }
 
             #[track_caller]
@@ -52,8 +52,8 @@ macro_rules! channel_writes {
                 cx: &mut Context<'_>,
                 bufs: &[IoSlice<'_>],
             ) -> Poll<io::Result<usize>> {
-                let wait = Wait::here(site!(poll_write_vectored, Write, $named));
-                self.source().poll_call(cx, &wait, None, &mut SendVectored(bufs))
+                let call_site = CallSite::here(site!(poll_write_vectored, Write, $named));
+                self.source().poll_call(cx, &call_site, None, &mut SendVectored(bufs))
             }
 
             fn is_write_vectored(&self) -> bool {

@@ -154,8 +154,8 @@ macro_rules! data_methods {
         /// Same as [`readable`](Self::readable).
         #[track_caller]
         pub fn poll_read_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-            let wait = Wait::here(site!(poll_read_ready, Ready));
-            self.source().poll_ready(cx, &wait, Interest::READABLE, None).map_ok(drop)
+            let call_site = CallSite::here(site!(poll_read_ready, Ready));
+            self.source().poll_ready(cx, &call_site, Interest::READABLE, None).map_ok(drop)
         }
 
         /// Polls for readiness to write: the `poll` form of [`writable`](Self::writable).
@@ -180,8 +180,8 @@ macro_rules! data_methods {
         /// Same as [`readable`](Self::readable).
         #[track_caller]
         pub fn poll_write_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-            let wait = Wait::here(site!(poll_write_ready, Ready));
-            self.source().poll_ready(cx, &wait, Interest::WRITABLE, None).map_ok(drop)
+            let call_site = CallSite::here(site!(poll_write_ready, Ready));
+            self.source().poll_ready(cx, &call_site, Interest::WRITABLE, None).map_ok(drop)
         }
 
         /// Reads what has arrived without removing it. Returns the number of bytes, at most the length of `buf`.
@@ -238,8 +238,8 @@ macro_rules! data_methods {
         /// Same as [`peek`](Self::peek).
         #[track_caller]
         pub fn poll_peek(&self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
-            let wait = Wait::here(site!(poll_peek, Read));
-            self.source().poll_call(cx, &wait, None, &mut Peek(buf))
+            let call_site = CallSite::here(site!(poll_peek, Read));
+            self.source().poll_call(cx, &call_site, None, &mut Peek(buf))
         }
 
         /// Peeks once, without waiting, like [`peek`](Self::peek). Returns `WouldBlock` if nothing has arrived.

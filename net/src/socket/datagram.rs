@@ -235,8 +235,8 @@ macro_rules! datagram_methods {
         /// Same as [`send`](Self::send).
         #[track_caller]
         pub fn poll_send(&self, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-            let wait = Wait::here(site!(poll_send, Write));
-            self.source().poll_call(cx, &wait, None, &mut SendCall(buf))
+            let call_site = CallSite::here(site!(poll_send, Write));
+            self.source().poll_call(cx, &call_site, None, &mut SendCall(buf))
         }
 
         /// Polls to receive one message: the `poll` form of [`recv`](Self::recv).
@@ -263,8 +263,8 @@ macro_rules! datagram_methods {
         /// Same as [`send`](Self::send).
         #[track_caller]
         pub fn poll_recv(&self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
-            let wait = Wait::here(site!(poll_recv, Read));
-            self.source().poll_call(cx, &wait, None, &mut Recv(buf))
+            let call_site = CallSite::here(site!(poll_recv, Read));
+            self.source().poll_call(cx, &call_site, None, &mut Recv(buf))
         }
 
         /// Polls to receive one message: the `poll` form of [`recv_from`](Self::recv_from).
@@ -292,8 +292,8 @@ macro_rules! datagram_methods {
         /// Same as [`send`](Self::send).
         #[track_caller]
         pub fn poll_recv_from(&self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<(usize, $addr)>> {
-            let wait = Wait::here(site!(poll_recv_from, Read));
-            self.source().poll_call(cx, &wait, None, &mut RecvFrom::<$of>::new(buf, 0))
+            let call_site = CallSite::here(site!(poll_recv_from, Read));
+            self.source().poll_call(cx, &call_site, None, &mut RecvFrom::<$of>::new(buf, 0))
         }
 
         /// Polls to peek at one message: the `poll` form of [`peek_from`](Self::peek_from).
@@ -313,8 +313,8 @@ macro_rules! datagram_methods {
         /// Same as [`send`](Self::send).
         #[track_caller]
         pub fn poll_peek_from(&self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<(usize, $addr)>> {
-            let wait = Wait::here(site!(poll_peek_from, Read));
-            self.source().poll_call(cx, &wait, None, &mut RecvFrom::<$of>::new(buf, PEEK))
+            let call_site = CallSite::here(site!(poll_peek_from, Read));
+            self.source().poll_call(cx, &call_site, None, &mut RecvFrom::<$of>::new(buf, PEEK))
         }
     };
 }

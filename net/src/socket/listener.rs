@@ -68,8 +68,8 @@ macro_rules! listener_methods {
         /// Same as [`accept`](Self::accept).
         #[track_caller]
         pub fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<($connection, $addr)>> {
-            let wait = Wait::here(site!(poll_accept, Accept));
-            self.source().poll_call(cx, &wait, None, &mut Accept::<Self>(PhantomData))
+            let call_site = CallSite::here(site!(poll_accept, Accept));
+            self.source().poll_call(cx, &call_site, None, &mut Accept::<Self>(PhantomData))
         }
 
         /// Accepts a connection that is already waiting. Returns `WouldBlock` if there is none.

@@ -89,8 +89,8 @@ impl Future for ReadStdin<'_> {
     type Output = io::Result<usize>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        let ReadStdin { waiting: Waiting { place: stream, wait, key }, buf } = self.get_mut();
-        stream.poll_read_from(cx, wait, Some(key), &mut **buf)
+        let ReadStdin { waiting: Waiting { place: stream, call_site, key }, buf } = self.get_mut();
+        stream.poll_read_from(cx, call_site, Some(key), &mut **buf)
     }
 }
 
@@ -98,8 +98,8 @@ impl<const FD: i32> Future for WriteOutput<'_, FD> {
     type Output = io::Result<usize>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        let WriteOutput { waiting: Waiting { place: stream, wait, key }, buf } = self.get_mut();
-        stream.poll_write_to(cx, wait, Some(key), buf)
+        let WriteOutput { waiting: Waiting { place: stream, call_site, key }, buf } = self.get_mut();
+        stream.poll_write_to(cx, call_site, Some(key), buf)
     }
 }
 
@@ -107,12 +107,12 @@ impl<const FD: i32> Future for WriteAllOutput<'_, FD> {
     type Output = io::Result<()>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let WriteAllOutput { waiting: Waiting { place: stream, wait, key }, rest } = self.get_mut();
+        let WriteAllOutput { waiting: Waiting { place: stream, call_site, key }, rest } = self.get_mut();
         if rest.is_empty() {
             return mini_context::poll_budget(cx, rest).map(Ok);
         }
         while !rest.is_empty() {
-            match ready!(stream.poll_write_to(cx, wait, Some(key), rest))? {
+            match ready!(stream.poll_write_to(cx, call_site, Some(key), rest))? {
                 0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
                 written => *rest = &rest[written..],
             }
@@ -125,8 +125,8 @@ impl<const FD: i32> Future for FlushOutput<'_, FD> {
     type Output = io::Result<()>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let FlushOutput { waiting: Waiting { place: stream, wait, key }, until } = self.get_mut();
-        stream.poll_flush_of(cx, wait, Some(key), until)
+        let FlushOutput { waiting: Waiting { place: stream, call_site, key }, until } = self.get_mut();
+        stream.poll_flush_of(cx, call_site, Some(key), until)
     }
 }
 

@@ -4,10 +4,10 @@ use std::fs::File;
 use std::io;
 use std::task::{Context, Poll};
 
-use crate::source::Wait;
+use crate::source::CallSite;
 
 #[inline]
-pub(super) fn check_read(_: &Wait) -> io::Result<()> {
+pub(super) fn check_read(_: &CallSite) -> io::Result<()> {
     Ok(())
 }
 

@@ -10,14 +10,14 @@ use std::task::{Context, Poll};
 use mini_context::sim;
 
 use super::thread::{unless_closed, write_all};
-use crate::source::Wait;
+use crate::source::CallSite;
 
 /// An error in a simulation: what comes in is not the seed's.
-pub(super) fn check_read(wait: &Wait) -> io::Result<()> {
+pub(super) fn check_read(call_site: &CallSite) -> io::Result<()> {
     if !sim::is_simulated() {
         return Ok(());
     }
-    let Wait { site, location } = wait;
+    let CallSite { site, location } = call_site;
     let call = format!("`{}::{}`, called at {location}", site.owner, site.method);
     Err(io::Error::new(io::ErrorKind::Unsupported, format!("{call}: standard input is not simulated")))
 }

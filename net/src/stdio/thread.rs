@@ -30,7 +30,7 @@ use std::time::{Duration, Instant};
 use mini_context::contain;
 
 use crate::error::no_thread;
-use crate::source::Wait;
+use crate::source::CallSite;
 use crate::sys::fork::Process;
 use crate::unfilled::Unfilled;
 
@@ -128,7 +128,7 @@ impl Reader {
     pub(super) fn poll_read(
         &'static self,
         cx: &mut Context<'_>,
-        wait: &Wait,
+        call_site: &CallSite,
         number: Number,
         buf: &mut impl Unfilled,
     ) -> Poll<io::Result<usize>> {
@@ -145,7 +145,7 @@ impl Reader {
             return Poll::Ready(last);
         }
         state.serve(|| self.fill())?;
-        pending(state, number, waker, wait)
+        pending(state, number, waker, call_site)
     }
 
     /// The future or the handle of this number is dropped.
@@ -178,7 +178,7 @@ impl Writer {
     pub(super) fn poll_write(
         &'static self,
         cx: &mut Context<'_>,
-        wait: &Wait,
+        call_site: &CallSite,
         number: Number,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
@@ -190,7 +190,7 @@ impl Writer {
         }
         let taken = buf.len().min(ROOM - state.stream.bytes.len());
         if taken == 0 {
-            return pending(state, number, waker, wait);
+            return pending(state, number, waker, call_site);
         }
         state.serve(|| self.drain())?;
         state.stream.bytes.extend_from_slice(&buf[..taken]);
@@ -202,7 +202,7 @@ impl Writer {
     pub(super) fn poll_flush(
         &self,
         cx: &mut Context<'_>,
-        wait: &Wait,
+        call_site: &CallSite,
         number: Number,
         until: &mut Option<u64>,
     ) -> Poll<io::Result<()>> {
@@ -211,7 +211,7 @@ impl Writer {
         let until = *until.get_or_insert(state.stream.taken);
         match state.stream.error.take() {
             Some(error) => Poll::Ready(Err(error)),
-            None if state.is_thread_at_work && state.stream.out < until => pending(state, number, waker, wait),
+            None if state.is_thread_at_work && state.stream.out < until => pending(state, number, waker, call_site),
             None => Poll::Ready(Ok(())),
         }
     }
@@ -264,12 +264,12 @@ impl Writer {
 
 /// Leaves a waker, which the next step of the thread wakes, in place of the one that `number` has left before. It was
 /// cloned before the lock was taken, as that is user code. So is the drop of the other.
-fn pending<S, T>(mut state: MutexGuard<'_, State<S>>, number: Number, waker: Waker, wait: &Wait) -> Poll<T> {
+fn pending<S, T>(mut state: MutexGuard<'_, State<S>>, number: Number, waker: Waker, call_site: &CallSite) -> Poll<T> {
     let former = state.forget(number);
     state.waiting.push((number, waker));
     drop(state);
     drop(former);
-    wait.leave_note(-1);
+    call_site.leave_note(-1);
     Poll::Pending
 }
 
@@ -369,7 +369,7 @@ mod tests {
             let waker = Waker::from(task.clone());
             let mut cx = Context::from_waker(&waker);
             let mut buf: &mut [u8] = &mut [0; 8];
-            assert!(reader.poll_read(&mut cx, &Wait::here(SITE), number, &mut buf).is_pending());
+            assert!(reader.poll_read(&mut cx, &CallSite::here(SITE), number, &mut buf).is_pending());
         };
         let [one, two] = [(); 2].map(|()| new_number());
         wait(one, &first);

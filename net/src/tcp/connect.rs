@@ -19,7 +19,7 @@ use crate::error::{CONNECT, failed};
 use crate::kind::sealed::Kind;
 use crate::ready::Interest;
 use crate::slot::Key;
-use crate::source::{Source, Wait};
+use crate::source::{CallSite, Source};
 use crate::sys::socket;
 use crate::tcp::TcpStream;
 
@@ -54,7 +54,7 @@ impl Connect {
         let Some(attempt) = &mut self.attempt else {
             return Poll::Ready(None);
         };
-        let outcome = ready!(attempt.poll(cx, &self.resolve.wait));
+        let outcome = ready!(attempt.poll(cx, &self.resolve.call_site));
         let Attempt { to, source, mut key, .. } = self.attempt.take().expect("just polled");
         match outcome {
             Ok(()) => {
@@ -85,7 +85,7 @@ impl Connect {
     }
 
     fn fail(&mut self, to: SocketAddr, error: io::Error) {
-        self.last_error = Some(failed(CONNECT, to)(self.resolve.wait.located(error)));
+        self.last_error = Some(failed(CONNECT, to)(self.resolve.call_site.located(error)));
     }
 }
 
@@ -95,12 +95,12 @@ fn as_source(socket: RawSocket) -> Source {
 }
 
 impl Attempt {
-    fn poll(&mut self, cx: &mut Context<'_>, wait: &Wait) -> Poll<io::Result<()>> {
+    fn poll(&mut self, cx: &mut Context<'_>, call_site: &CallSite) -> Poll<io::Result<()>> {
         let Attempt { source, key, is_done, .. } = self;
         if *is_done {
             return Poll::Ready(Ok(()));
         }
-        source.poll_io(cx, wait, Interest::WRITABLE, Some(key), Source::connected)
+        source.poll_io(cx, call_site, Interest::WRITABLE, Some(key), Source::connected)
     }
 }
 
@@ -117,7 +117,7 @@ impl Future for Connect {
             let addrs = match &mut this.addrs {
                 Some(addrs) => addrs,
                 None => {
-                    this.resolve.wait.need_runtime(); // whether or not this one has to wait
+                    this.resolve.call_site.need_runtime(); // whether or not this one has to wait
                     ready!(mini_context::check_budget(cx, leaf)); // a lookup may fail at once
                     let addrs = ready!(this.resolve.poll(cx, Some(CONNECT)));
                     mini_context::spend_call();
@@ -140,7 +140,7 @@ impl Drop for Connect {
         drop(self.prepared.take().map(as_source));
         // The waiter goes with the source; the note does not.
         if self.attempt.is_some() {
-            self.resolve.wait.forget_note();
+            self.resolve.call_site.forget_note();
         }
     }
 }

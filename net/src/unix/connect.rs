@@ -27,7 +27,7 @@ use crate::call::CALLS_OF_A_SOCKET;
 use crate::context;
 use crate::error::{CONNECT, failed};
 use crate::kind::SocketKind;
-use crate::source::{Site, Source, Wait};
+use crate::source::{CallSite, Site, Source};
 use crate::sys;
 
 /// The first delay. Each one is twice as long as the one before, up to `LONGEST`.
@@ -47,7 +47,7 @@ pub struct ConnectUnix<K, P = ()> {
 /// The connecting itself, whose code does not depend on the type of the path.
 struct Attempt<K> {
     state: State,
-    wait: Wait,
+    call_site: CallSite,
     kind: PhantomData<fn() -> K>,
 }
 
@@ -69,7 +69,7 @@ struct Trying {
 impl<K: SocketKind, P> ConnectUnix<K, P> {
     #[track_caller]
     pub(super) fn new(addr: io::Result<SockAddr>, path: P, site: &'static Site) -> ConnectUnix<K, P> {
-        let attempt = Attempt { state: State::Start(addr), wait: Wait::here(site), kind: PhantomData };
+        let attempt = Attempt { state: State::Start(addr), call_site: CallSite::here(site), kind: PhantomData };
         ConnectUnix { attempt, path: Some(path) }
     }
 }
@@ -93,14 +93,14 @@ impl<K: SocketKind> Attempt<K> {
             match &mut self.state {
                 State::Trying(trying) => break trying,
                 _ => {
-                    self.wait.need_runtime(); // whether or not the queue is full
+                    self.call_site.need_runtime(); // whether or not the queue is full
                     mini_context::spend_call();
                     self.start()?;
                 }
             }
         };
-        let connected = ready!(trying.poll(cx, &self.wait));
-        let connected = connected.map_err(|error| failed(CONNECT, Shown(&trying.addr))(self.wait.located(error)));
+        let connected = ready!(trying.poll(cx, &self.call_site));
+        let connected = connected.map_err(|error| failed(CONNECT, Shown(&trying.addr))(self.call_site.located(error)));
         let State::Trying(Trying { source, .. }) = std::mem::replace(&mut self.state, State::Done) else {
             unreachable!("it was just polled");
         };
@@ -109,22 +109,22 @@ impl<K: SocketKind> Attempt<K> {
 }
 
 impl Trying {
-    fn poll(&mut self, cx: &mut Context<'_>, wait: &Wait) -> Poll<io::Result<()>> {
+    fn poll(&mut self, cx: &mut Context<'_>, call_site: &CallSite) -> Poll<io::Result<()>> {
         loop {
             if let Some(delay) = &mut self.delay {
                 if let Err(e) = self.source.check_runtime() {
                     return Poll::Ready(Err(e));
                 }
                 if delay.as_mut().poll(cx).is_pending() {
-                    wait.leave_note(-1);
+                    call_site.leave_note(-1);
                     return Poll::Pending;
                 }
                 mini_context::spend_call();
             }
             match sys::socket::connect(&SockRef::from(self.source.io()), &self.addr) {
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-                    let delay = context::delay().unwrap_or_else(|| wait.panic_without_runtime());
-                    self.delay = Some(delay(wait.location, self.next_delay));
+                    let delay = context::delay().unwrap_or_else(|| call_site.panic_without_runtime());
+                    self.delay = Some(delay(call_site.location, self.next_delay));
                     self.next_delay = LONGEST.min(2 * self.next_delay);
                 }
                 result => return Poll::Ready(result.map(drop)),
@@ -153,7 +153,7 @@ impl<K, P> Unpin for ConnectUnix<K, P> {}
 impl<K> Drop for Attempt<K> {
     fn drop(&mut self) {
         if let State::Trying(_) = self.state {
-            self.wait.forget_note();
+            self.call_site.forget_note();
         }
     }
 }

@@ -193,12 +193,12 @@ impl UnixDatagram {
     /// Same as [`send_to`](UnixDatagram::send_to).
     #[track_caller]
     pub fn poll_send_to(&self, cx: &mut Context<'_>, buf: &[u8], path: impl AsRef<Path>) -> Poll<io::Result<usize>> {
-        let wait = Wait::here(site!(poll_send_to, Write));
+        let call_site = CallSite::here(site!(poll_send_to, Write));
         let to = match raw_path(path.as_ref()) {
             Ok(to) => to,
             Err(e) => return poll_error(cx, self, e),
         };
-        self.source().poll_call(cx, &wait, None, &mut SendToAddr { buf, to: &to })
+        self.source().poll_call(cx, &call_site, None, &mut SendToAddr { buf, to: &to })
     }
 
     /// Sends once, without waiting. Returns `WouldBlock` if there is no room.

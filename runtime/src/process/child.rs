@@ -70,10 +70,10 @@ pub(super) const fn site(owner: &'static str, method: &'static str) -> Site {
     Site { owner, method, kind: IoKind::Child }
 }
 
-/// The wait of [`Child::wait`], called at `location`.
-pub(super) fn waits_at(location: &'static Location<'static>) -> mini_net::Wait {
+/// Names the call of [`Child::wait`] at `location`.
+pub(super) fn wait_call_site(location: &'static Location<'static>) -> mini_net::CallSite {
     const SITE: &Site = &site("Child", "wait");
-    mini_net::Wait::at(SITE, location)
+    mini_net::CallSite::at(SITE, location)
 }
 
 impl Child {
@@ -153,14 +153,14 @@ impl Child {
     /// Safe: a future dropped before it is ready has closed `stdin`, if it was polled, and done nothing else.
     #[track_caller]
     pub fn wait(&mut self) -> Wait<'_> {
-        self.wait_for(waits_at(Location::caller()))
+        self.wait_for(wait_call_site(Location::caller()))
     }
 
     /// As `wait`, for a call that messages name instead of it.
-    pub(super) fn wait_for(&mut self, wait: mini_net::Wait) -> Wait<'_> {
+    pub(super) fn wait_for(&mut self, call_site: mini_net::CallSite) -> Wait<'_> {
         self.life.forget_ended();
         let Life { running, status, .. } = &mut self.life;
-        let running = running.as_mut().map(|Running { child, watch, .. }| (child, watch.notice(wait)));
+        let running = running.as_mut().map(|Running { child, watch, .. }| (child, watch.notice(call_site)));
         Wait { stdin: &mut self.stdin, status, running }
     }
 
@@ -239,10 +239,10 @@ impl Child {
     #[track_caller]
     pub fn kill(&mut self) -> impl Future<Output = io::Result<()>> + Send {
         const SITE: &Site = &site("Child", "kill");
-        let wait = mini_net::Wait::here(SITE);
+        let call_site = mini_net::CallSite::here(SITE);
         async move {
             self.start_kill()?;
-            self.wait_for(wait).await?;
+            self.wait_for(call_site).await?;
             Ok(())
         }
     }
@@ -281,13 +281,13 @@ impl Child {
     #[track_caller]
     pub fn wait_with_output(self) -> impl Future<Output = io::Result<process::Output>> + Send {
         const SITE: &Site = &site("Child", "wait_with_output");
-        self.wait_with_output_for(mini_net::Wait::here(SITE))
+        self.wait_with_output_for(mini_net::CallSite::here(SITE))
     }
 
     /// As `wait_with_output`, for a call that messages name instead of it.
-    pub(super) async fn wait_with_output_for(mut self, wait: mini_net::Wait) -> io::Result<process::Output> {
+    pub(super) async fn wait_with_output_for(mut self, call_site: mini_net::CallSite) -> io::Result<process::Output> {
         let (stdout, stderr) = (self.stdout.take(), self.stderr.take());
-        output::collect(self.wait_for(wait), wait, stdout, stderr).await
+        output::collect(self.wait_for(call_site), call_site, stdout, stderr).await
     }
 }
 

@@ -7,7 +7,7 @@ use std::panic::Location;
 use std::path::Path;
 use std::process::{self, ExitStatus, Stdio};
 
-use mini_net::{Site, Wait};
+use mini_net::{CallSite, Site};
 
 use super::child::{Child, site};
 use super::simulated;
@@ -316,8 +316,8 @@ impl Command {
             child
         });
         const SITE: &Site = &site("Command", "status");
-        let wait = Wait::here(SITE);
-        async move { started(child).await?.wait_for(wait).await }
+        let call_site = CallSite::here(SITE);
+        async move { started(child).await?.wait_for(call_site).await }
     }
 
     /// Starts the process, and waits for its end and for that of its output.
@@ -346,8 +346,8 @@ impl Command {
         self.stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = self.start("output");
         const SITE: &Site = &site("Command", "output");
-        let wait = Wait::here(SITE);
-        async move { started(child).await?.wait_with_output_for(wait).await }
+        let call_site = CallSite::here(SITE);
+        async move { started(child).await?.wait_with_output_for(call_site).await }
     }
 
     /// Borrows the command of the standard library in it.

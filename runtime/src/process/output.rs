@@ -248,19 +248,19 @@ impl<K: OutputKind> TryFrom<ChildOutput<K>> for Stdio {
 /// Waits for a child, and reads both outputs to the end.
 pub(super) async fn collect(
     wait: Wait<'_>,
-    call: mini_net::Wait,
+    call_site: mini_net::CallSite,
     stdout: Option<ChildStdout>,
     stderr: Option<ChildStderr>,
 ) -> io::Result<process::Output> {
-    let (status, stdout, stderr) = crate::try_join!(wait, rest(stdout, call), rest(stderr, call))?;
+    let (status, stdout, stderr) = crate::try_join!(wait, rest(stdout, call_site), rest(stderr, call_site))?;
     Ok(process::Output { status, stdout, stderr })
 }
 
 /// Reads the rest of an output, if it was piped.
-async fn rest<K>(output: Option<ChildOutput<K>>, call: mini_net::Wait) -> io::Result<Vec<u8>> {
+async fn rest<K>(output: Option<ChildOutput<K>>, call_site: mini_net::CallSite) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     if let Some(output) = output {
-        output.pipe.read_to_end_for(call, &mut bytes).await?;
+        output.pipe.read_to_end_for(call_site, &mut bytes).await?;
     }
     Ok(bytes)
 }

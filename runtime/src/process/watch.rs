@@ -70,10 +70,10 @@ impl Watch {
         signal(SignalKind::child()).map(Watch::Signal)
     }
 
-    pub(super) fn notice(&mut self, wait: net::Wait) -> Notice<'_> {
+    pub(super) fn notice(&mut self, call_site: net::CallSite) -> Notice<'_> {
         match self {
-            Watch::Pidfd(fd) => Notice::Pidfd(fd.ready_for(wait, Interest::READABLE)),
-            Watch::Signal(signal) => Notice::Signal(signal.recv_for(wait)),
+            Watch::Pidfd(fd) => Notice::Pidfd(fd.ready_for(call_site, Interest::READABLE)),
+            Watch::Signal(signal) => Notice::Signal(signal.recv_for(call_site)),
             Watch::Gone => Notice::Gone,
         }
     }
@@ -164,7 +164,7 @@ mod tests {
 
     async fn end(running: &mut Running) -> ExitStatus {
         let Running { child, watch, .. } = running;
-        let mut notice = watch.notice(crate::process::child::waits_at(Location::caller()));
+        let mut notice = watch.notice(crate::process::child::wait_call_site(Location::caller()));
         poll_fn(|cx| notice.poll_reap(cx, child)).await.unwrap()
     }
 

@@ -10,7 +10,7 @@ use std::task::{Context, Poll, ready};
 
 use libc::c_int;
 use mini_net::future::AsyncFdIo;
-use mini_net::{AsyncFd, Interest, Wait};
+use mini_net::{AsyncFd, CallSite, Interest};
 
 use super::mailbox::Mailbox;
 
@@ -26,15 +26,15 @@ impl Ear {
         AsyncFd::with_interest(Mailbox::open(signal)?, Interest::READABLE).map(Self)
     }
 
-    pub(super) fn hear(&self, wait: Wait) -> Hearing<'_> {
-        Hearing(self.0.async_io_for(wait, Interest::READABLE, Mailbox::take), self.0.get_ref())
+    pub(super) fn hear(&self, call_site: CallSite) -> Hearing<'_> {
+        Hearing(self.0.async_io_for(call_site, Interest::READABLE, Mailbox::take), self.0.get_ref())
     }
 
     /// Ready with `None` when the runtime has shut down.
-    pub(super) fn poll(&self, cx: &mut Context<'_>, wait: &Wait) -> Poll<Option<()>> {
+    pub(super) fn poll(&self, cx: &mut Context<'_>, call_site: &CallSite) -> Poll<Option<()>> {
         self.0.get_ref().check_process();
         loop {
-            let ready = self.0.poll_ready_for(cx, wait, Interest::READABLE);
+            let ready = self.0.poll_ready_for(cx, call_site, Interest::READABLE);
             let Ok(mut guard) = ready!(ready) else { return Poll::Ready(None) };
             if let Ok(taken) = guard.try_io(|fd| fd.get_ref().take()) {
                 return Poll::Ready(taken.ok());

@@ -17,8 +17,8 @@ use std::task::{Context, Poll, Waker, ready};
 use libc::c_int;
 use mini_context::sim;
 use mini_kernel::primitives::{Mutex, lock};
-use mini_kernel::scheduler::current;
-use mini_net::Wait;
+use mini_kernel::scheduler::context;
+use mini_net::CallSite;
 
 use super::ear;
 use super::unix::SignalKind;
@@ -62,7 +62,7 @@ struct State {
 /// The wait of a future.
 pub(super) struct Waiting<'a> {
     listener: &'a Listener,
-    wait: Wait,
+    call_site: CallSite,
     /// The last poll has left a waker and a note.
     has_waited: bool,
 }
@@ -146,18 +146,18 @@ impl Ear {
         Ok(Self::Simulated(listener))
     }
 
-    pub(super) fn hear(&self, wait: Wait) -> Hearing<'_> {
+    pub(super) fn hear(&self, call_site: CallSite) -> Hearing<'_> {
         match self {
-            Self::System(ear) => Hearing::System(ear.hear(wait)),
-            Self::Simulated(listener) => Hearing::Simulated(Waiting { listener, wait, has_waited: false }),
+            Self::System(ear) => Hearing::System(ear.hear(call_site)),
+            Self::Simulated(listener) => Hearing::Simulated(Waiting { listener, call_site, has_waited: false }),
         }
     }
 
     /// Ready with `None` when the runtime has shut down.
-    pub(super) fn poll(&self, cx: &mut Context<'_>, wait: &Wait) -> Poll<Option<()>> {
+    pub(super) fn poll(&self, cx: &mut Context<'_>, call_site: &CallSite) -> Poll<Option<()>> {
         match self {
-            Self::System(ear) => ear.poll(cx, wait),
-            Self::Simulated(listener) => listener.poll(cx, wait),
+            Self::System(ear) => ear.poll(cx, call_site),
+            Self::Simulated(listener) => listener.poll(cx, call_site),
         }
     }
 }
@@ -180,7 +180,7 @@ impl Listener {
         }
     }
 
-    fn poll(&self, cx: &mut Context<'_>, wait: &Wait) -> Poll<Option<()>> {
+    fn poll(&self, cx: &mut Context<'_>, call_site: &CallSite) -> Poll<Option<()>> {
         ready!(mini_context::check_budget(cx, self));
         if !self.is_at_home() {
             return Poll::Ready(None);
@@ -195,7 +195,7 @@ impl Listener {
             state.waiter.replace(waiter)
         };
         drop(displaced);
-        wait.leave_note(-1);
+        call_site.leave_note(-1);
         Poll::Pending
     }
 
@@ -221,7 +221,7 @@ impl Future for Hearing<'_> {
         match self.get_mut() {
             Self::System(hearing) => Pin::new(hearing).poll(cx),
             Self::Simulated(waiting) => {
-                let polled = waiting.listener.poll(cx, &waiting.wait);
+                let polled = waiting.listener.poll(cx, &waiting.call_site);
                 waiting.has_waited = polled.is_pending();
                 polled
             }
@@ -233,7 +233,7 @@ impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         if self.has_waited {
             self.listener.forget_waiter();
-            self.wait.forget_note();
+            self.call_site.forget_note();
         }
     }
 }
@@ -242,7 +242,7 @@ impl fmt::Debug for Hearing<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::System(hearing) => hearing.fmt(f),
-            Self::Simulated(waiting) => f.debug_tuple("Simulated").field(&waiting.wait).finish(),
+            Self::Simulated(waiting) => f.debug_tuple("Simulated").field(&waiting.call_site).finish(),
         }
     }
 }

@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use libc::c_int;
-use mini_net::{IoKind, Site, Wait};
+use mini_net::{CallSite, IoKind, Site};
 use signal_hook_registry::FORBIDDEN;
 
 use super::simulated::{Ear, Hearing};
@@ -218,12 +218,12 @@ impl Signal {
     /// Safe: a future dropped before it is ready has taken no signal.
     #[track_caller]
     pub fn recv(&mut self) -> Recv<'_> {
-        self.recv_for(Wait::here(RECV))
+        self.recv_for(CallSite::here(RECV))
     }
 
     /// As `recv`, for a call that messages name instead of it.
-    pub(crate) fn recv_for(&mut self, wait: Wait) -> Recv<'_> {
-        Recv(self.ear.hear(wait))
+    pub(crate) fn recv_for(&mut self, call_site: CallSite) -> Recv<'_> {
+        Recv(self.ear.hear(call_site))
     }
 
     /// Polls for the next signal; see [`recv`](Signal::recv).
@@ -244,12 +244,12 @@ impl Signal {
     #[track_caller]
     pub fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<Option<()>> {
         const SITE: &Site = &Site { owner: "Signal", method: "poll_recv", kind: IoKind::Signal };
-        self.poll_recv_for(cx, &Wait::here(SITE))
+        self.poll_recv_for(cx, &CallSite::here(SITE))
     }
 
     /// As `poll_recv`, for a call that messages name instead of it.
-    pub(super) fn poll_recv_for(&mut self, cx: &mut Context<'_>, wait: &Wait) -> Poll<Option<()>> {
-        self.ear.poll(cx, wait)
+    pub(super) fn poll_recv_for(&mut self, cx: &mut Context<'_>, call_site: &CallSite) -> Poll<Option<()>> {
+        self.ear.poll(cx, call_site)
     }
 }
 

@@ -10,7 +10,7 @@ use std::task::{Context, Poll, ready};
 use mini_context::{Lock, SyncKind};
 use pin_project_lite::pin_project;
 
-use crate::rounds::{self, HasRounds, Rounds, Wait};
+use crate::rounds::{self, HasRounds, RoundWait, Rounds};
 
 /// Makes a number of tasks wait until all of them have arrived; then it can be used again.
 ///
@@ -70,7 +70,7 @@ impl Barrier {
     /// A task whose future is dropped while it waits has not arrived: the others wait for one more.
     #[track_caller]
     pub fn wait(&self) -> BarrierWait<'_> {
-        BarrierWait { round: None, is_over: false, wait: Wait::new(self) }
+        BarrierWait { round: None, is_over: false, wait: RoundWait::new(self) }
     }
 }
 
@@ -100,7 +100,7 @@ pin_project! {
         round: Option<u64>,
         is_over: bool,
         #[pin]
-        wait: Wait<&'a Barrier>,
+        wait: RoundWait<&'a Barrier>,
     }
 
     impl PinnedDrop for BarrierWait<'_> {

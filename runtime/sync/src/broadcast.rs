@@ -51,7 +51,7 @@ use error::SendError;
 use state::State;
 
 use crate::macros::future;
-use crate::rounds::{self, HasRounds, Rounds, Wait};
+use crate::rounds::{self, HasRounds, RoundWait, Rounds};
 use crate::waiters::{self, Wakes};
 
 /// Creates a channel that keeps the last `capacity` messages, rounded up to a power of two.
@@ -223,7 +223,7 @@ impl<T> Sender<T> {
     /// ```
     #[track_caller]
     pub fn closed(&self) -> BroadcastClosed<'_, T> {
-        BroadcastClosed { inner: Wait::new(Closes(&self.shared)) }
+        BroadcastClosed { inner: RoundWait::new(Closes(&self.shared)) }
     }
 
     /// Returns the number of [`Sender`]s.
@@ -319,6 +319,6 @@ impl<T> fmt::Debug for WeakSender<T> {
 
 future!(
     /// Future of [`Sender::closed`]: resolves to `()` when there is no receiver.
-    BroadcastClosed['a, T] { inner: Wait<Closes<'a, T>> } -> (),
+    BroadcastClosed['a, T] { inner: RoundWait<Closes<'a, T>> } -> (),
     |this, cx| this.inner.poll_until(cx, |state| (state.receivers == 0).then_some(()))
 );

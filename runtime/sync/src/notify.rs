@@ -112,7 +112,7 @@ impl Notify {
     /// next.
     #[track_caller]
     pub fn notified(&self) -> Notified<'_> {
-        Notified { inner: Wait::new(self) }
+        Notified { inner: NotifiedWait::new(self) }
     }
 
     /// Waits like [`notified`](Self::notified), with a future that borrows nothing.
@@ -136,7 +136,7 @@ impl Notify {
     /// ```
     #[track_caller]
     pub fn notified_owned(self: Arc<Self>) -> OwnedNotified {
-        OwnedNotified { inner: Wait::new(self) }
+        OwnedNotified { inner: NotifiedWait::new(self) }
     }
 
     /// Notifies the first waiting task. If no task waits, the next one to arrive will not wait.
@@ -221,7 +221,8 @@ enum Phase {
 }
 
 pin_project! {
-    struct Wait<N: Deref<Target = Notify>> {
+    /// Waits for a notification, for [`Notified`] and [`OwnedNotified`].
+    struct NotifiedWait<N: Deref<Target = Notify>> {
         notify: N,
         // The round in which this was made.
         made: u64,
@@ -231,7 +232,7 @@ pin_project! {
         waiter: Waiter<Entry<Told>>,
     }
 
-    impl<N: Deref<Target = Notify>> PinnedDrop for Wait<N> {
+    impl<N: Deref<Target = Notify>> PinnedDrop for NotifiedWait<N> {
         fn drop(this: Pin<&mut Self>) {
             if this.phase == Phase::Waiting {
                 this.leave();
@@ -240,7 +241,7 @@ pin_project! {
     }
 }
 
-impl<N: Deref<Target = Notify>> Wait<N> {
+impl<N: Deref<Target = Notify>> NotifiedWait<N> {
     #[track_caller]
     fn new(notify: N) -> Self {
         let made = notify.0.lock().rounds.round();
@@ -372,7 +373,7 @@ macro_rules! future {
             #[must_use = "futures do nothing unless awaited"]
             pub struct $future $(<$lifetime>)? {
                 #[pin]
-                inner: Wait<$notify>,
+                inner: NotifiedWait<$notify>,
             }
         }
 

@@ -175,7 +175,7 @@ pub(crate) fn end_if<P: HasRounds + ?Sized>(place: &P, change: impl FnOnce(&mut 
 pin_project! {
     /// Waits until something holds of the state of `P`, whose round ends whenever that may have changed.
     #[derive(Debug)]
-    pub(crate) struct Wait<P: HasRounds> {
+    pub(crate) struct RoundWait<P: HasRounds> {
         place: P,
         // Whether the waiter may be queued.
         is_waiting: bool,
@@ -184,7 +184,7 @@ pin_project! {
         waiter: Waiter<Entry<()>>,
     }
 
-    impl<P: HasRounds> PinnedDrop for Wait<P> {
+    impl<P: HasRounds> PinnedDrop for RoundWait<P> {
         fn drop(this: Pin<&mut Self>) {
             if this.is_waiting {
                 this.leave();
@@ -193,7 +193,7 @@ pin_project! {
     }
 }
 
-impl<P: HasRounds> Wait<P> {
+impl<P: HasRounds> RoundWait<P> {
     #[track_caller]
     pub(crate) fn new(place: P) -> Self {
         Self { place, is_waiting: false, location: Location::caller(), waiter: Waiter::of_round(()) }

@@ -6,7 +6,7 @@ use mini_context::{Lock, SyncKind};
 
 use crate::macros::{error, future};
 use crate::once_cell::{Value, cell};
-use crate::rounds::{self, HasRounds, Rounds, Wait};
+use crate::rounds::{self, HasRounds, RoundWait, Rounds};
 
 /// A cell that one task sets, once, and other tasks wait for.
 ///
@@ -87,7 +87,7 @@ impl<T> SetOnce<T> {
     /// Safe: nothing is lost.
     #[track_caller]
     pub fn wait(&self) -> SetOnceWait<'_, T> {
-        SetOnceWait { inner: Wait::new(self) }
+        SetOnceWait { inner: RoundWait::new(self) }
     }
 }
 
@@ -101,7 +101,7 @@ impl<T: fmt::Debug> fmt::Debug for SetOnce<T> {
 
 future!(
     /// Future of [`SetOnce::wait`]: resolves to `&T`.
-    SetOnceWait['a, T] { inner: Wait<&'a SetOnce<T>> } -> &'a T,
+    SetOnceWait['a, T] { inner: RoundWait<&'a SetOnce<T>> } -> &'a T,
     |this, cx| {
         let cell: &'a SetOnce<T> = this.inner.place();
         // The value is set before the round ends, so a look under the lock misses neither.

@@ -45,7 +45,7 @@ use error::{RecvError, SendError};
 
 use crate::macros::future;
 use crate::primitives::{RwLock, RwLockReadGuard};
-use crate::rounds::{self, HasRounds, Rounds, Wait};
+use crate::rounds::{self, HasRounds, RoundWait, Rounds};
 use crate::waiters::{self, Wakes};
 
 /// Creates a channel with the value `init`, which its receiver has seen.
@@ -251,7 +251,7 @@ impl<T> Sender<T> {
     /// ```
     #[track_caller]
     pub fn closed(&self) -> WatchClosed<'_, T> {
-        WatchClosed { inner: Wait::new(Closes(&self.shared)) }
+        WatchClosed { inner: RoundWait::new(Closes(&self.shared)) }
     }
 
     /// Creates a receiver that has seen the current value, but not one that is being sent.
@@ -392,7 +392,7 @@ impl<T> Receiver<T> {
     #[track_caller]
     pub fn changed(&mut self) -> WatchChanged<'_, T> {
         let Self { shared, version } = self;
-        WatchChanged { seen: version, inner: Wait::new(Changes(shared)) }
+        WatchChanged { seen: version, inner: RoundWait::new(Changes(shared)) }
     }
 
     /// Waits for a value that `is_wanted`, starting with the current one. Each value that is checked counts as seen.
@@ -422,7 +422,7 @@ impl<T> Receiver<T> {
     #[track_caller]
     pub fn wait_for<F: FnMut(&T) -> bool>(&mut self, is_wanted: F) -> WatchWaitFor<'_, T, F> {
         let Self { shared, version } = self;
-        let inner = Wait::new(Changes(shared));
+        let inner = RoundWait::new(Changes(shared));
         WatchWaitFor { seen: version, is_wanted, has_looked: false, announced: None, is_closed: false, inner }
     }
 
@@ -492,7 +492,7 @@ fn change(state: &State, seen: u64) -> Option<Result<u64, RecvError>> {
 
 future!(
     /// Future of [`Receiver::changed`]: resolves to `Result<(), RecvError>`.
-    WatchChanged['a, T] { inner: Wait<Changes<'a, T>>, seen: &'a mut u64 } -> Result<(), RecvError>,
+    WatchChanged['a, T] { inner: RoundWait<Changes<'a, T>>, seen: &'a mut u64 } -> Result<(), RecvError>,
     |this, cx| {
         let change = ready!(this.inner.poll_until(cx, |state| change(state, **this.seen)));
         Poll::Ready(change.map(|version| **this.seen = version))
@@ -511,7 +511,7 @@ pin_project! {
         announced: Option<u64>,
         is_closed: bool,
         #[pin]
-        inner: Wait<Changes<'a, T>>,
+        inner: RoundWait<Changes<'a, T>>,
     }
 }
 
@@ -553,6 +553,6 @@ impl<T, F> fmt::Debug for WatchWaitFor<'_, T, F> {
 
 future!(
     /// Future of [`Sender::closed`]: resolves to `()` when there is no receiver.
-    WatchClosed['a, T] { inner: Wait<Closes<'a, T>> } -> (),
+    WatchClosed['a, T] { inner: RoundWait<Closes<'a, T>> } -> (),
     |this, cx| this.inner.poll_until(cx, |state| (state.receivers == 0).then_some(()))
 );

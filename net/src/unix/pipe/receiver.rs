@@ -12,7 +12,7 @@ use crate::future;
 use crate::leaf::{Op, ReadExact, ReadToEnd, Readiness};
 use crate::ready::Interest;
 use crate::socket::site;
-use crate::source::{Rule, Source, Wait};
+use crate::source::{CallSite, Rule, Source};
 
 /// The reading end of a pipe.
 ///
@@ -143,8 +143,8 @@ impl Receiver {
 
     // For calls that read as a part of their work.
     #[doc(hidden)]
-    pub fn read_to_end_for<'a>(&'a self, wait: Wait, buf: &'a mut Vec<u8>) -> ReadToEnd<'a, File> {
-        ReadToEnd::of(self.source(), wait, buf)
+    pub fn read_to_end_for<'a>(&'a self, call_site: CallSite, buf: &'a mut Vec<u8>) -> ReadToEnd<'a, File> {
+        ReadToEnd::of(self.source(), call_site, buf)
     }
 
     /// Reads once, without waiting. Returns `WouldBlock` if nothing has arrived. 0 may also mean that no writer has
@@ -226,7 +226,7 @@ impl Receiver {
     /// Same as [`ready`](Receiver::ready).
     #[track_caller]
     pub fn poll_read_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let wait = Wait::here(site!(poll_read_ready, Ready));
-        self.source().poll_ready(cx, &wait, Interest::READABLE, None).map_ok(drop)
+        let call_site = CallSite::here(site!(poll_read_ready, Ready));
+        self.source().poll_ready(cx, &call_site, Interest::READABLE, None).map_ok(drop)
     }
 }

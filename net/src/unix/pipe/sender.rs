@@ -12,7 +12,7 @@ use crate::future;
 use crate::leaf::{Op, Readiness, WriteAll};
 use crate::ready::Interest;
 use crate::socket::site;
-use crate::source::{Rule, Source, Wait};
+use crate::source::{CallSite, Rule, Source};
 
 /// The writing end of a pipe.
 ///
@@ -178,7 +178,7 @@ impl Sender {
     /// Same as [`ready`](Sender::ready).
     #[track_caller]
     pub fn poll_write_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let wait = Wait::here(site!(poll_write_ready, Ready));
-        self.source().poll_ready(cx, &wait, Interest::WRITABLE, None).map_ok(drop)
+        let call_site = CallSite::here(site!(poll_write_ready, Ready));
+        self.source().poll_ready(cx, &call_site, Interest::WRITABLE, None).map_ok(drop)
     }
 }

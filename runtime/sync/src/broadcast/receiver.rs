@@ -11,7 +11,7 @@ use super::error::{RecvError, TryRecvError};
 use super::state::{Found, unwrap};
 use super::{Channel, Closes, Messages};
 use crate::blocking;
-use crate::rounds::{self, Wait};
+use crate::rounds::{self, RoundWait};
 
 /// Receives each message sent after its creation; see [`channel`](super::channel).
 pub struct Receiver<T> {
@@ -83,7 +83,7 @@ impl<T: Clone> Receiver<T> {
     #[track_caller]
     pub fn recv(&mut self) -> BroadcastRecv<'_, T> {
         let Self { shared, next } = self;
-        BroadcastRecv { next, inner: Wait::new(Messages(shared)) }
+        BroadcastRecv { next, inner: RoundWait::new(Messages(shared)) }
     }
 
     /// Returns the next message, if there is one.
@@ -173,7 +173,7 @@ pin_project! {
     pub struct BroadcastRecv<'a, T> {
         next: &'a mut u64,
         #[pin]
-        inner: Wait<Messages<'a, T>>,
+        inner: RoundWait<Messages<'a, T>>,
     }
 }
 
