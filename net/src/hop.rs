@@ -7,7 +7,7 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use crate::context::{self, Blocking};
+use crate::current::{self, Blocking};
 use crate::source::CallSite;
 
 /// The side that waits. After it is dropped, the job can see that it is no longer wanted.
@@ -104,7 +104,7 @@ impl<T> Drop for Job<T> {
 ///
 /// Panics outside a mini runtime, with the text that names the call.
 pub(crate) fn pool(call_site: &CallSite) -> Blocking {
-    context::blocking().unwrap_or_else(|| call_site.panic_without_runtime())
+    current::blocking().unwrap_or_else(|| call_site.panic_without_runtime())
 }
 
 /// Poison is ignored: no user code runs under this lock.

@@ -11,9 +11,9 @@
 mod addr;
 mod async_fd;
 mod call;
-mod context;
 #[cfg(feature = "futures-io")]
 mod copy;
+mod current;
 mod error;
 pub mod future;
 mod hop;
@@ -45,9 +45,9 @@ pub mod kind;
 
 pub use addr::{Addrs, ToSocketAddrs, lookup_host};
 pub use async_fd::{AsyncFd, AsyncFdReadyGuard, TryIoError};
-pub use context::{Blocking, Delay, EnterGuard, enter};
 #[cfg(feature = "futures-io")]
 pub use copy::{copy, copy_bidirectional};
+pub use current::{Blocking, Delay, EnterGuard, enter};
 #[doc(hidden)]
 pub use error::{is_shortage, no_thread, with_limit};
 pub use kind::Listener;

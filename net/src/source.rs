@@ -33,7 +33,7 @@ use std::task::{Context, Poll, ready};
 
 use mini_context::{IoKind, Note, Reason, forget_wait, leave_note};
 
-use crate::context;
+use crate::current;
 use crate::reactor::{Registration, WeakReactor, shut_down_error};
 use crate::ready::{Interest, Ready};
 use crate::slot::{Key, Seen, Slot};
@@ -133,7 +133,7 @@ impl CallSite {
     ///
     /// Panics outside a mini runtime, with the text that names the call.
     pub(crate) fn need_runtime(&self) {
-        if !context::is_inside() {
+        if !current::is_inside() {
             self.panic_without_runtime();
         }
     }
@@ -158,7 +158,7 @@ impl CallSite {
     pub(crate) fn panic_without_runtime(&self) -> ! {
         let (owner, method, place) = (self.site.owner, self.site.method, self.location);
         assert!(
-            !context::is_ending(),
+            !current::is_ending(),
             "`{owner}::{method}`, called at {place}, was used in a destructor of a thread-local, while its \
              thread ends: no mini runtime can run there"
         );
@@ -180,7 +180,7 @@ impl Left {
 impl<T: AsFd> Source<T> {
     pub(crate) fn new(io: T, rule: Rule) -> Source<T> {
         let closer = Closer::new(io.as_fd(), rule.custody());
-        let (reactor, registration) = (context::weak_reactor(), OnceLock::new());
+        let (reactor, registration) = (current::weak_reactor(), OnceLock::new());
         Source { reactor, registration, has_ended: Mutex::default(), closer, rule, io }
     }
 
@@ -442,7 +442,7 @@ impl<T: AsFd> Source<T> {
         }
         let reactor = match &self.reactor {
             Some(reactor) => reactor.upgrade()?,
-            None => context::reactor().unwrap_or_else(|| call_site.panic_without_runtime()),
+            None => current::reactor().unwrap_or_else(|| call_site.panic_without_runtime()),
         };
         reactor.check_process()?; // before a lock, which a thread of the parent may have had
         let fd = self.io.as_fd();

@@ -7,7 +7,7 @@ use std::fmt;
 use std::ops::{Add, AddAssign, Sub, SubAssign};
 use std::time::{Duration, Instant as SystemInstant};
 
-use crate::context;
+use crate::current;
 
 /// Stands in for a time that cannot be represented. Timers count 64 bits of nanoseconds, 584 years, so a timer that far
 /// away never fires.
@@ -41,7 +41,7 @@ impl Instant {
     /// ```
     #[inline]
     pub fn now() -> Instant {
-        context::now()
+        current::now()
     }
 
     /// Converts one of `std`'s instants into the same point in time.

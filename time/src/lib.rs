@@ -26,7 +26,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod clock;
-mod context;
+mod current;
 mod deadline;
 pub mod error;
 mod instant;
@@ -43,7 +43,7 @@ mod timers;
 mod wheel;
 
 pub use clock::{Clock, ClockError};
-pub use context::{EnterGuard, enter};
+pub use current::{EnterGuard, enter};
 pub use deadline::{Deadline, current_deadline, deadline, remaining};
 #[doc(hidden)]
 pub use deadline::{Inherit, inherit};

@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use crate::clock::ClockError;
-use crate::context;
+use crate::current;
 use crate::simulated::is_simulated;
 use crate::timers::Timers;
 
@@ -65,7 +65,7 @@ pub struct Advance {
 /// Panics on a thread that runs no mini runtime, or one that is not a `current_thread` runtime.
 #[track_caller]
 pub fn pause() {
-    let timers = current("pause");
+    let timers = current_timers("pause");
     match timers.clock().pause() {
         Ok(()) => timers.notify(),
         Err(error) => refuse("pause", error),
@@ -99,7 +99,7 @@ pub fn resume() {
         "`mini::time::resume` was called in a simulation, whose clock never runs by itself: it jumps to the next \
          deadline when no task can run"
     );
-    let timers = current("resume");
+    let timers = current_timers("resume");
     match timers.clock().resume() {
         Ok(()) => timers.notify(),
         Err(error) => refuse("resume", error),
@@ -141,8 +141,8 @@ pub fn advance(duration: Duration) -> Advance {
 }
 
 #[track_caller]
-fn current(call: &str) -> Timers {
-    match context::current() {
+fn current_timers(call: &str) -> Timers {
+    match current::timers() {
         Some(timers) => timers,
         None => panic!(
             "`mini::time::{call}` was called on a thread that runs no mini runtime: use `#[mini::main]`, \
@@ -164,7 +164,7 @@ impl Future for Advance {
             return Poll::Ready(());
         }
         let place = self.location;
-        let Some(timers) = context::current() else {
+        let Some(timers) = current::timers() else {
             panic!(
                 "`mini::time::advance`, called at {place}, was polled on a thread that runs no mini runtime: use \
                  `#[mini::main]`, `mini::block_on` or `Runtime::enter`"

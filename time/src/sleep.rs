@@ -28,7 +28,7 @@ use std::time::Duration;
 
 use mini_context::{Note, Reason, forget_timer, leave_note};
 
-use crate::context;
+use crate::current;
 use crate::instant::Instant;
 use crate::timers::{Refusal, State, Store, WheelLease};
 use crate::wheel::Key;
@@ -316,7 +316,7 @@ impl Sleep {
     /// Adds the sleep to the timers of the thread's context.
     #[inline]
     fn arm(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let Some(lease) = context::lease() else { return self.ready_or(Sleep::panic_no_runtime) };
+        let Some(lease) = current::lease() else { return self.ready_or(Sleep::panic_no_runtime) };
         match lease.add(self.deadline, cx.waker().clone()) {
             Ok((key, deadline_ns)) => {
                 (self.store, self.number, self.key) = (Some(lease.store), lease.number, key);
@@ -335,7 +335,7 @@ impl Sleep {
         if is_over {
             return Poll::Ready(());
         }
-        if context::lease().is_none() {
+        if current::lease().is_none() {
             return self.ready_or(Sleep::panic_dead);
         }
         if self.now() >= self.deadline { Poll::Ready(()) } else { self.arm(cx) }
@@ -388,7 +388,7 @@ impl Sleep {
     fn panic_no_runtime(&self) -> ! {
         let (call, place) = (self.origin.name(), self.location);
         assert!(
-            !context::is_ending(),
+            !current::is_ending(),
             "`{call}`, called at {place}, was polled in a destructor of a thread-local, while its thread ends: \
              no mini runtime can run there"
         );

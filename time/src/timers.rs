@@ -31,7 +31,7 @@ use std::time::Duration;
 use mini_context::rules::{TIMER_BATCH, TIMER_TIME};
 
 use crate::clock::Clock;
-use crate::context;
+use crate::current;
 use crate::instant::Instant;
 use crate::wheel::{NEVER, Wheel};
 
@@ -205,7 +205,7 @@ impl Timers {
     /// ```
     #[inline]
     pub fn prepare_park(&self) -> Park {
-        let me = context::thread_number();
+        let me = current::thread_number();
         if self.store().announcement.renew(me) { Park::Forever } else { self.announce(me) }
     }
 
@@ -247,7 +247,7 @@ impl Timers {
     /// ```
     #[inline]
     pub fn finish_park(&self) {
-        self.store().announcement.end(context::thread_number());
+        self.store().announcement.end(current::thread_number());
     }
 
     /// Returns a time before which no timer fires, or `None` if no pending timer will ever fire.

@@ -14,8 +14,8 @@
 //!
 //! # Fairness
 //!
-//! Reads and writes of sockets spend the budget of the task (`context`), by calls and by bytes. Ends of other crates
-//! may have no budget: what is read from them is counted here.
+//! Reads and writes of sockets spend the budget of the task (`mini-context`), by calls and by bytes. Ends of other
+//! crates may have no budget: what is read from them is counted here.
 
 use std::io;
 use std::pin::Pin;

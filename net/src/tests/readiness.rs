@@ -149,7 +149,7 @@ fn threads_that_register_one_socket_at_the_same_time_do_it_once() {
     for _ in 0..500 {
         let rig = Rig::new();
         let (_a, b) = UnixStream::pair().unwrap();
-        let (start, pool) = (std::sync::Barrier::new(4), crate::context::blocking().unwrap());
+        let (start, pool) = (std::sync::Barrier::new(4), crate::current::blocking().unwrap());
         std::thread::scope(|threads| {
             for _ in 0..4 {
                 threads.spawn(|| {

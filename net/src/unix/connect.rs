@@ -24,7 +24,7 @@ use socket2::{SockAddr, SockRef};
 
 use super::{Shown, open};
 use crate::call::CALLS_OF_A_SOCKET;
-use crate::context;
+use crate::current;
 use crate::error::{CONNECT, failed};
 use crate::kind::SocketKind;
 use crate::source::{CallSite, Site, Source};
@@ -123,7 +123,7 @@ impl Trying {
             }
             match sys::socket::connect(&SockRef::from(self.source.io()), &self.addr) {
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-                    let delay = context::delay().unwrap_or_else(|| call_site.panic_without_runtime());
+                    let delay = current::delay().unwrap_or_else(|| call_site.panic_without_runtime());
                     self.delay = Some(delay(call_site.location, self.next_delay));
                     self.next_delay = LONGEST.min(2 * self.next_delay);
                 }

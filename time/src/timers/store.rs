@@ -16,7 +16,7 @@ use std::{mem, ptr};
 
 use super::park::Announcement;
 use crate::clock::Clock;
-use crate::context;
+use crate::current;
 use crate::instant::Instant;
 use crate::primitives::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::primitives::{Guard, IS_MODEL, Lock};
@@ -207,7 +207,7 @@ impl WheelLease {
 
     /// The time of these timers' clock, `None` if the timers are gone.
     pub(crate) fn now(self) -> Option<Instant> {
-        if let Some(now) = context::now_of(self) {
+        if let Some(now) = current::now_of(self) {
             return Some(now);
         }
         let clock = self.lock().loan()?.clock.clone();
@@ -228,7 +228,7 @@ impl WheelLease {
 
     #[inline]
     fn finish(self, mut held: Held, deadline: u64) {
-        if self.store.announcement.take(deadline, context::thread_number) {
+        if self.store.announcement.take(deadline, current::thread_number) {
             let notifier = held.loan().map(|loan| Arc::clone(&loan.notifier));
             drop(held);
             if let Some(notifier) = notifier {

@@ -68,27 +68,27 @@ pub fn enter(reactor: &Reactor, blocking: &Blocking, delay: Delay) -> EnterGuard
 
 /// The reactor of the runtime this thread works for, if any.
 pub(crate) fn reactor() -> Option<Reactor> {
-    current(|current| current.reactor.clone())
+    with_current(|current| current.reactor.clone())
 }
 
 /// The reactor of the runtime this thread works for, if any. The reference does not keep the reactor open.
 pub(crate) fn weak_reactor() -> Option<WeakReactor> {
-    current(|current| current.reactor.downgrade())
+    with_current(|current| current.reactor.downgrade())
 }
 
 /// The pool of the runtime this thread works for, if any.
 pub(crate) fn blocking() -> Option<Blocking> {
-    current(|current| Arc::clone(&current.blocking))
+    with_current(|current| Arc::clone(&current.blocking))
 }
 
 /// The delays of the runtime this thread works for, if any.
 pub(crate) fn delay() -> Option<Delay> {
-    current(|current| current.delay)
+    with_current(|current| current.delay)
 }
 
 /// Returns `true` if this thread works for a runtime.
 pub(crate) fn is_inside() -> bool {
-    current(|_| ()).is_some()
+    with_current(|_| ()).is_some()
 }
 
 /// Returns `true` if this thread has dropped its thread-locals.
@@ -97,7 +97,7 @@ pub(crate) fn is_ending() -> bool {
 }
 
 /// A thread whose locals are already gone has no runtime either.
-fn current<R>(get: impl FnOnce(&Current) -> R) -> Option<R> {
+fn with_current<R>(get: impl FnOnce(&Current) -> R) -> Option<R> {
     CURRENT.try_with(|current| current.borrow().as_ref().map(get)).ok().flatten()
 }
 

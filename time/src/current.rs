@@ -105,7 +105,7 @@ pub(crate) fn thread_number() -> u64 {
 }
 
 /// The timers of this thread's context.
-pub(crate) fn current() -> Option<Timers> {
+pub(crate) fn timers() -> Option<Timers> {
     // Out and in again: a count can be added only to an `Arc`.
     let current = replace(None);
     replace(current.clone());
@@ -177,7 +177,7 @@ mod tests {
         let (inner, _) = paused_timers();
         outer.clock().advance(Duration::from_secs(1)).unwrap();
         inner.clock().advance(Duration::from_secs(1000)).unwrap();
-        assert!(current().is_none());
+        assert!(timers().is_none());
         let outer_guard = enter(&outer);
         assert_eq!(Instant::now(), outer.clock().now());
         let inner_guard = enter(&inner);
@@ -185,7 +185,7 @@ mod tests {
         drop(inner_guard);
         assert_eq!(Instant::now(), outer.clock().now());
         drop(outer_guard);
-        assert!(current().is_none());
+        assert!(timers().is_none());
     }
 
     #[test]
@@ -226,9 +226,9 @@ mod tests {
         let (outer, inner) = (enter(&first), enter(&second));
         drop((first, second));
         drop(outer);
-        assert!(current().is_none());
+        assert!(timers().is_none());
         drop(inner);
-        let left = current().unwrap();
+        let left = timers().unwrap();
         assert!(left.is_empty() && Instant::now() == left.clock().now());
         drop(enter(&left));
         replace(None);
