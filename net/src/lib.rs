@@ -16,9 +16,9 @@ mod copy;
 mod current;
 mod error;
 pub mod future;
-mod hop;
 #[cfg(any(feature = "futures-io", feature = "hyper", feature = "tokio-io"))]
 mod io_traits;
+mod job;
 mod leaf;
 mod primitives;
 mod reactor;

@@ -12,7 +12,7 @@ use std::task::{Context, Poll, ready};
 use super::sealed::{Target, ToTarget};
 use super::{Addrs, Found, invalid};
 use crate::error::failed;
-use crate::hop::{self, Hop, Job};
+use crate::job::{self, Job, JobHandle};
 use crate::source::{CallSite, Site};
 use crate::sys;
 
@@ -38,7 +38,7 @@ pub(crate) struct Resolve {
 enum State {
     Start(Target),
     /// The host and the port, for the error.
-    Looking(Hop<Addrs>, String),
+    Looking(JobHandle<Addrs>, String),
     Done,
 }
 
@@ -68,12 +68,13 @@ impl Resolve {
                         let found = found.map(|ip| Addrs(Found::Many(vec![SocketAddr::new(ip, port)].into_iter())));
                         return Poll::Ready(named(found, name));
                     }
-                    let pool = hop::pool(&self.call_site);
-                    self.state = State::Looking(Hop::start(&pool, move |job| look_up_for(job, &host, port)), name);
+                    let pool = job::pool(&self.call_site);
+                    self.state =
+                        State::Looking(JobHandle::start(&pool, move |job| look_up_for(job, &host, port)), name);
                 }
-                State::Looking(mut hop, name) => {
-                    let Poll::Ready(found) = hop.poll(cx, &self.call_site) else {
-                        self.state = State::Looking(hop, name);
+                State::Looking(mut handle, name) => {
+                    let Poll::Ready(found) = handle.poll(cx, &self.call_site) else {
+                        self.state = State::Looking(handle, name);
                         return Poll::Pending;
                     };
                     return Poll::Ready(named(found, name));

@@ -1,4 +1,4 @@
-//! `Hop`: a job on the runtime's blocking pool, and its result. A lost job is an error, never a hang.
+//! `JobHandle`: a job on the runtime's blocking pool, and its result. A lost job is an error, never a hang.
 //!
 //! Called by `addr`, which looks up names.
 
@@ -11,7 +11,7 @@ use crate::current::{self, Blocking};
 use crate::source::CallSite;
 
 /// The side that waits. After it is dropped, the job can see that it is no longer wanted.
-pub(crate) struct Hop<T> {
+pub(crate) struct JobHandle<T> {
     state: Arc<Mutex<State<T>>>,
     /// The call that the last poll was for.
     call_site: Option<CallSite>,
@@ -28,8 +28,11 @@ enum State<T> {
     Done(Option<io::Result<T>>),
 }
 
-impl<T: Send + 'static> Hop<T> {
-    pub(crate) fn start(blocking: &Blocking, work: impl FnOnce(&Job<T>) -> io::Result<T> + Send + 'static) -> Hop<T> {
+impl<T: Send + 'static> JobHandle<T> {
+    pub(crate) fn start(
+        blocking: &Blocking,
+        work: impl FnOnce(&Job<T>) -> io::Result<T> + Send + 'static,
+    ) -> JobHandle<T> {
         let state = Arc::new(Mutex::new(State::Working(None)));
         let job = Job { state: Arc::clone(&state), has_begun: Cell::new(false) };
         blocking(Box::new(move || {
@@ -37,7 +40,7 @@ impl<T: Send + 'static> Hop<T> {
             let result = work(&job);
             job.deliver(result);
         }));
-        Hop { state, call_site: None }
+        JobHandle { state, call_site: None }
     }
 
     /// # Panics
@@ -61,7 +64,7 @@ impl<T: Send + 'static> Hop<T> {
     }
 }
 
-impl<T> Drop for Hop<T> {
+impl<T> Drop for JobHandle<T> {
     fn drop(&mut self) {
         if let Some(call_site) = &self.call_site {
             call_site.forget_note();
@@ -125,8 +128,8 @@ mod tests {
     fn a_lost_job_says_whether_it_has_begun() {
         let call_site = CallSite::here(&Site { owner: "tests", method: "job", kind: IoKind::Resolve });
         let lost = |blocking: Blocking| {
-            let mut hop = Hop::start(&blocking, |_| -> io::Result<()> { resume_unwind(Box::new(())) });
-            let Poll::Ready(Err(error)) = hop.poll(&mut Context::from_waker(Waker::noop()), &call_site) else {
+            let mut handle = JobHandle::start(&blocking, |_| -> io::Result<()> { resume_unwind(Box::new(())) });
+            let Poll::Ready(Err(error)) = handle.poll(&mut Context::from_waker(Waker::noop()), &call_site) else {
                 panic!("it is lost");
             };
             error.to_string()
