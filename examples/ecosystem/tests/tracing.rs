@@ -107,6 +107,22 @@ fn a_future_is_dropped_inside_its_span() {
     });
 }
 
+/// The only thread of the pool is busy with another job until after the end.
+#[test]
+fn a_job_that_never_begins_is_dropped_inside_its_span() {
+    subscribe();
+    let runtime = mini::runtime::Builder::new_current_thread().max_blocking_threads(1).build().unwrap();
+    let (end, ended) = std::sync::mpsc::channel::<()>();
+    drop(runtime.spawn_blocking(move || ended.recv()));
+    let places = Arc::new(Mutex::new(Vec::new()));
+    let kept = Dropped(places.clone());
+    let job = info_span!("request").in_scope(|| runtime.spawn_blocking(move || drop(kept)));
+    drop(runtime.shutdown_timeout(std::time::Duration::ZERO));
+    assert!(mini::block_on(job).unwrap_err().is_cancelled());
+    assert_eq!(*places.lock().unwrap(), [Some("request")]);
+    drop(end);
+}
+
 #[test]
 fn a_panic_leaves_the_span() {
     subscribe();

@@ -37,6 +37,9 @@ pub trait Job: Send + 'static {
     /// Ends it as cancelled.
     fn discard(self);
 
+    /// Ends a job that comes after the end.
+    fn refuse(self);
+
     /// Its number and where it was spawned.
     fn origin(&self) -> Origin;
 }
@@ -227,7 +230,11 @@ impl<J: Job> Blocking<J> {
         let mut state = lock(&self.state);
         if state.closed {
             drop(state);
-            return self.discard(job);
+            match job {
+                Work::Job(job) => job.refuse(),
+                Work::Call(call) => drop(contain(|| drop(call))),
+            }
+            return self.job_ended();
         }
         state.queue.push_back(job);
         let hire = state.hire(self.limits.threads);

@@ -67,6 +67,7 @@ pub use waker::tell_table;
 use mini_context::{WakerSlot, contain};
 
 use crate::scheduler::current;
+use crate::scheduler::shared::Shared;
 use crate::task::schedule::Schedule;
 use cell::{Unseen, Vtable};
 use owned::Seated;
@@ -78,7 +79,7 @@ use times::Times;
 /// What all tasks have, whatever their future.
 pub struct Header {
     vtable: &'static Vtable,
-    pub schedule: Schedule,
+    schedule: Schedule,
     refs: RefCount,
     local: LocalCount,
     state: State,
@@ -191,10 +192,15 @@ impl Seated for Task {
 
 impl Task {
     #[allow(unsafe_code)]
-    pub fn header(&self) -> &Header {
+    fn header(&self) -> &Header {
         // SAFETY: a `Task` holds a reference count, so the header is alive.
         // Test: tests/tests/tasks/tasks.rs `foreign_threads_wake_and_drop_wakers`.
         unsafe { self.0.as_ref() }
+    }
+
+    /// The runtime that the task belongs to.
+    pub fn runtime(&self) -> Arc<Shared> {
+        self.header().schedule.arc()
     }
 
     /// Whether both refer to the same task.

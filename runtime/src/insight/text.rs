@@ -44,6 +44,7 @@ impl Dump {
         let (workers, tasks) = (Counted(self.workers.len(), "worker"), Counted(self.seen.len(), "task"));
         match self.virtual_time {
             Some(time) => {
+                let time = time.saturating_add(Duration::from_nanos(500)); // to the nearest microsecond
                 let (seconds, micros) = (time.as_secs(), time.subsec_micros());
                 write!(f, "mini: {seconds}.{micros:06} s of virtual time, {tasks}")?;
             }
@@ -441,13 +442,13 @@ pub(super) struct Rounded(pub(super) Duration);
 impl fmt::Display for Rounded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Without floats, whose printing is 15 kB of code.
-        let ms = self.0.as_secs().saturating_mul(1000).saturating_add(u64::from(self.0.subsec_micros() + 500) / 1000);
-        let to_nearest = |unit: u64| ms.saturating_add(unit / 2) / unit;
-        match ms {
-            ..1_000 => write!(f, "{ms} ms"),
-            1_000..120_000 => write!(f, "{}.{} s", to_nearest(100) / 10, to_nearest(100) % 10),
-            120_000..7_200_000 => write!(f, "{} min", to_nearest(60_000)),
-            _ => write!(f, "{} h", to_nearest(3_600_000)),
+        let micros = self.0.as_secs().saturating_mul(1_000_000).saturating_add(self.0.subsec_micros().into());
+        let to_nearest = |unit: u64| micros.saturating_add(unit / 2) / unit;
+        match self.0.as_secs() {
+            0 => write!(f, "{} ms", to_nearest(1_000)),
+            1..120 => write!(f, "{}.{} s", to_nearest(100_000) / 10, to_nearest(100_000) % 10),
+            120..7_200 => write!(f, "{} min", to_nearest(60_000_000)),
+            7_200.. => write!(f, "{} h", to_nearest(3_600_000_000)),
         }
     }
 }

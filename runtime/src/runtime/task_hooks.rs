@@ -131,6 +131,10 @@ impl ObserveCore for HooksOfCore {
         }
     }
 
+    fn has_hooks(&self) -> bool {
+        true
+    }
+
     fn spawned(&self, task: Task) -> Task {
         self.hooks.spawned(&task);
         task

@@ -17,7 +17,7 @@ use std::task::{Context, Poll, Waker, ready};
 use libc::c_int;
 use mini_context::sim;
 use mini_kernel::primitives::{Mutex, lock};
-use mini_kernel::scheduler::context;
+use mini_kernel::scheduler::current;
 use mini_net::CallSite;
 
 use super::ear;

@@ -21,8 +21,26 @@ pub(crate) fn carried<F: Future>(future: F) -> F {
 /// [`carried`] for a job.
 #[cfg(feature = "tracing")]
 pub(crate) fn carried_job<T>(job: impl FnOnce() -> T) -> impl FnOnce() -> T {
-    let span = tracing::Span::current();
-    move || span.in_scope(job)
+    let mut job = InSpan { job: Some(job), span: tracing::Span::current() };
+    move || {
+        let _inside = job.span.enter();
+        (job.job.take().expect("called once"))()
+    }
+}
+
+/// A job that is dropped inside its span, if it is not called.
+#[cfg(feature = "tracing")]
+struct InSpan<F> {
+    job: Option<F>,
+    span: tracing::Span,
+}
+
+#[cfg(feature = "tracing")]
+impl<F> Drop for InSpan<F> {
+    fn drop(&mut self) {
+        let _inside = self.span.enter();
+        self.job = None;
+    }
 }
 
 #[cfg(not(feature = "tracing"))]

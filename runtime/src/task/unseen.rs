@@ -133,7 +133,8 @@ pub(crate) fn describe(type_name: &str, output: &dyn Any) -> Option<String> {
     if let Some(Err(error)) = output.downcast_ref::<Result<(), &'static str>>() {
         return known(error);
     }
-    Some(format!("an `Err` of a {type_name}"))
+    // By the name that users know.
+    Some(format!("an `Err` of a {}", type_name.replace("mini_kernel::task::error::", "mini::task::")))
 }
 
 /// What an error says, with its causes: those that its type is known to have, or shows where it is asked for more

@@ -369,3 +369,49 @@ fn a_hook_of_a_task_that_panics_is_contained() {
     let runtime = builder.build().unwrap();
     assert_eq!(runtime.block_on(async { mini::spawn(async { 7 }).await.unwrap() }), 7);
 }
+
+/// It would spawn another task for each task that the shutdown drops, without end.
+#[test]
+fn a_hook_that_replaces_each_task_that_ends_lets_the_runtime_end() {
+    on_each_flavour(|mut builder| {
+        let runtime = builder.on_task_terminate(|_| drop(mini::spawn(std::future::pending::<()>()))).build().unwrap();
+        runtime.block_on(async { mini::spawn(async {}).await.unwrap() });
+        drop(runtime);
+    });
+}
+
+#[test]
+fn hooks_run_inside_of_the_runtime() {
+    on_each_flavour(|mut builder| {
+        let (send, told) = std::sync::mpsc::channel();
+        let note = |what| {
+            let send = send.clone();
+            move |_: &mini::runtime::TaskMeta| send.send((what, Handle::try_current().is_ok())).unwrap()
+        };
+        builder.on_before_task_poll(note("before")).on_after_task_poll(note("after")).on_task_terminate(note("ended"));
+        let runtime = builder.build().unwrap();
+        runtime.block_on(async {
+            mini::spawn(async {}).await.unwrap();
+            mini::spawn_blocking(|| ()).await.unwrap();
+        });
+        drop(runtime);
+        let told: Vec<_> = told.try_iter().collect();
+        assert_eq!(told.len(), 6);
+        assert!(told.iter().all(|(_, is_inside)| *is_inside), "{told:?}");
+    });
+}
+
+/// The time of a hook that is called after a poll is charged to no poll.
+#[test]
+fn a_slow_hook_is_no_part_of_the_next_poll() {
+    let mut builder = Builder::new_current_thread();
+    builder.histograms(true).on_task_terminate(|_| thread::sleep(Duration::from_millis(50)));
+    let runtime = builder.build().unwrap();
+    runtime.block_on(async {
+        for task in [(); 6].map(|()| mini::spawn(async {})) {
+            task.await.unwrap();
+        }
+    });
+    let polls = runtime.handle().metrics().poll_time().unwrap();
+    assert!(polls.quantile(0.8) < Duration::from_millis(25), "{polls}");
+}

@@ -17,14 +17,15 @@ pub trait Observe: Send + Sync {
 
     fn woken(&self, _id: u64) {}
 
-    /// Also of a blocking job, which any thread spawns.
+    /// Also of a blocking job, which any thread spawns. Neither this nor [`discarded`](Self::discarded) is called for a
+    /// task that a core refuses, as it is closed: an observer that spawns a task for each that ends would never end.
     fn spawned(&self, _task: &Task) {}
 
     fn job_begins(&self, _job: Who) {}
 
     fn job_ends(&self, _job: Who) {}
 
-    /// A task has ended without a poll: it was cancelled while the core was closed, or a job before it began.
+    /// A task has ended without a poll: as its core closes, or a job before it began.
     fn discarded(&self, _task: Who) {}
 
     /// The runtime has ended, or a `block_on` has panicked: what was seen may be written. Called more than once.
@@ -41,6 +42,11 @@ pub trait ObserveCore: Send + Sync {
 
     /// The poll is over, of a task that may have been compute-bound.
     fn end(&self, then: Then, was_compute_bound: bool);
+
+    /// Whether [`end`](Self::end) may run code of a user, whose time is no part of the next poll.
+    fn has_hooks(&self) -> bool {
+        false
+    }
 
     /// The owner waits for something to do.
     fn parks(&self) {}

@@ -203,8 +203,10 @@ impl Shared {
             std::task::Poll::Ready((job.take().expect("polled once"))())
         });
         let (task, handle) = task::new(future, self.cores[0].schedule(), Start::Shared, origin);
-        for observer in &self.config.observers {
-            observer.spawned(&task);
+        if !self.is_closing() {
+            for observer in &self.config.observers {
+                observer.spawned(&task);
+            }
         }
         self.blocking.push_job(task.into_queued());
         handle

@@ -217,10 +217,10 @@ impl<'a> Worker<'a> {
     #[inline]
     fn poll_task(&mut self, task: Queued) {
         let expected = task.last_poll();
+        self.core.counts.task.store(task.id().get(), Relaxed);
         if expected >= self.long_poll {
             self.tell_begin(task.who(), expected);
         }
-        self.core.counts.task.store(task.id().get(), Relaxed);
         let compute_bound_after = self.compute_bound_after();
         let meter = &mut self.meter;
         let (polled, took) = task.poll_or_drop(compute_bound_after, || meter.lap());
@@ -259,10 +259,17 @@ impl<'a> Worker<'a> {
     #[inline(never)]
     fn tell_end(&mut self, then: Then) {
         self.is_told = false;
+        let has_hooks = self.core.observers.iter().any(|observer| observer.has_hooks());
+        if has_hooks {
+            self.count_unmeasured();
+        }
         for observer in &self.core.observers {
             observer.end(then, self.why != Why::Woken);
         }
         self.end_long_poll();
+        if has_hooks {
+            self.meter.leave_out(); // a hook is no part of the next poll
+        }
     }
 
     /// A poll, or several that were measured together, has taken `took` nanoseconds, and counts as `why` says.

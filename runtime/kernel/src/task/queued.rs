@@ -135,14 +135,19 @@ impl Queued {
 
     /// Drops the future without polling it, and completes the task as cancelled.
     pub(crate) fn cancel(self) {
-        let _ = self.header().state.cancel();
-        let start = self.start();
-        debug_assert_eq!(start, OnStart::Drop, "it has just been cancelled");
         let (who, shared) = (self.who(), self.header().schedule.arc());
-        self.drop_future();
+        self.refuse();
         for observer in &shared.config.observers {
             observer.discarded(who);
         }
+    }
+
+    /// [`cancel`](Self::cancel) for a task that a closed core does not take: no observer knows of it.
+    pub(crate) fn refuse(self) {
+        let _ = self.header().state.cancel();
+        let start = self.start();
+        debug_assert_eq!(start, OnStart::Drop, "it has just been cancelled");
+        self.drop_future();
     }
 
     /// From here on the stage is the caller's.
@@ -285,22 +290,26 @@ impl Queued {
     /// Runs it on a blocking thread; contains its panics.
     pub(crate) fn serve(self) {
         let (who, shared) = (self.who(), self.header().schedule.arc());
-        for observer in &shared.config.observers {
-            observer.job_begins(who);
-        }
         current::serve(&shared, || {
+            for observer in &shared.config.observers {
+                observer.job_begins(who);
+            }
             let (polled, _) = self.poll_or_drop(u32::MAX, || None);
             debug_assert!(matches!(polled, Polled::Ended), "a job does not wait");
+            for observer in &shared.config.observers {
+                observer.job_ends(who);
+            }
         });
-        for observer in &shared.config.observers {
-            observer.job_ends(who);
-        }
     }
 }
 
 impl Job for Queued {
     fn discard(self) {
         self.cancel();
+    }
+
+    fn refuse(self) {
+        Queued::refuse(self);
     }
 
     fn origin(&self) -> Origin {

@@ -132,7 +132,7 @@ impl Schedule {
     }
 
     /// The `Shared` itself.
-    pub fn arc(&self) -> Arc<Shared> {
+    pub(crate) fn arc(&self) -> Arc<Shared> {
         count_shared(self.core());
         // SAFETY: takes over the count that has just been added; the address came from `Arc::new_cyclic`.
         // Test: tests/tests/runtimes/runtimes.rs `a_waker_may_outlive_its_runtime`.

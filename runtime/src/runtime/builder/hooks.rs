@@ -137,7 +137,7 @@ impl<R> Builder<R> {
     /// [`spawn_blocking`](crate::spawn_blocking) counts as a task, as it does for the hooks below.
     ///
     /// A panic of such a hook is contained and reported on stderr. A hook that spawns a task of its own runtime is
-    /// called for that one too.
+    /// called for that one too. None is called for a task that is cancelled at its spawn, as its runtime ends.
     ///
     /// # Examples
     ///
@@ -169,7 +169,8 @@ impl<R> Builder<R> {
         self
     }
 
-    /// Calls `hook` when a task has ended, after its last poll: with an output, a panic, or because it was cancelled.
+    /// Calls `hook` when a task has ended, after its last poll: with an output, a panic, or because it was cancelled. At
+    /// the end of the runtime, any thread may call it.
     ///
     /// # Examples
     ///
@@ -180,7 +181,7 @@ impl<R> Builder<R> {
     }
 
     /// Calls `hook` before each poll of a task, on the worker that polls it, and before a worker drops the future of a
-    /// task that was cancelled. Its time counts as the poll's.
+    /// task that was cancelled. The hook's time counts as the poll's.
     ///
     /// # Examples
     ///
@@ -190,7 +191,8 @@ impl<R> Builder<R> {
         self
     }
 
-    /// Calls `hook` after each poll of a task; see [`on_before_task_poll`](Self::on_before_task_poll).
+    /// Calls `hook` after each poll of a task; see [`on_before_task_poll`](Self::on_before_task_poll). The hook's time
+    /// counts as no poll's.
     ///
     /// # Examples
     ///

@@ -495,7 +495,7 @@ impl Straggler {
 
     /// Of a task that has not ended: whether a thread is at work on it.
     fn as_it_is_now((straggler, handle): (Self, AbortHandle)) -> Self {
-        let shared = handle.task().header().schedule.arc();
+        let shared = handle.task().runtime();
         let id = straggler.id.get();
         let polls = |core: &Core| core.ownership.is_held() && core.counts.task.load(Relaxed) == id;
         let is_running = shared.all_cores().any(polls) || shared.blocking.runs(id);

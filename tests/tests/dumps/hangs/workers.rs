@@ -17,7 +17,8 @@ use mini_tests::on_each_flavour;
 use super::{End, at, hang, hang_in, task, until};
 
 /// What a thread does is known on Linux, and not on the stand-in for kqueue.
-const IN_A_CALL: &str = if cfg!(all(target_os = "linux", not(mini_kqueue_shim))) { "which waits in a system call" } else { "" };
+const IN_A_CALL: &str =
+    if cfg!(all(target_os = "linux", not(mini_kqueue_shim))) { "which waits in a system call" } else { "" };
 const COMPUTES: &str = if cfg!(all(target_os = "linux", not(mini_kqueue_shim))) { "which computes" } else { "" };
 
 #[test]

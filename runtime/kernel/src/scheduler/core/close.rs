@@ -12,6 +12,7 @@ use super::{Core, OwnedTasks, from_raw};
 use crate::primitives::atomic::{Ordering::Relaxed, Ordering::SeqCst, fence};
 use crate::primitives::lock;
 use crate::primitives::thread::ThreadId;
+use crate::scheduler::observe::Who;
 use crate::task::{Class, Queued, Task};
 
 /// How many generations of tasks the destructors of dropped tasks may spawn before the last generation is leaked.
@@ -47,7 +48,7 @@ impl Core {
         self.counts.ended.add(tasks.len() as u64);
         for task in tasks {
             say!("{} is leaked: dropping it spawns another task each time", task.source());
-            task.abandon();
+            self.abandon(task);
         }
     }
 
@@ -124,7 +125,15 @@ impl Core {
                 "{} is leaked: it is bound to {thread:?}, and its runtime was dropped on another thread",
                 task.source()
             );
-            task.abandon();
+            self.abandon(task);
+        }
+    }
+
+    fn abandon(&self, task: Task) {
+        let who = Who::of(&task);
+        task.abandon();
+        for observer in &self.shared().config.observers {
+            observer.discarded(who);
         }
     }
 }

@@ -29,7 +29,7 @@ impl Core {
     fn register_owned(&self, task: Task, pinned: bool) -> bool {
         let entry = task.queued();
         if let Err(task) = self.owned_tasks().insert(self.tell_spawn(task), pinned) {
-            task.into_queued().cancel();
+            task.into_queued().refuse();
             return false;
         }
         self.local(|local| local.queues[Class::Woken as usize].push_back(entry));
@@ -39,6 +39,9 @@ impl Core {
 
     #[inline]
     fn tell_spawn(&self, task: Task) -> Task {
+        if self.observers.is_empty() || self.is_closed() {
+            return task;
+        }
         self.observers.iter().fold(task, |task, observer| observer.spawned(task))
     }
 
@@ -56,7 +59,7 @@ impl Core {
         let tasks = lock(&self.shared_tasks);
         if let Err(task) = tasks.insert(task, false) {
             drop(tasks);
-            task.into_queued().cancel();
+            task.into_queued().refuse();
             return None;
         }
         self.shared_begun.store(self.shared_begun.load(Relaxed) + 1, Relaxed);
@@ -66,13 +69,15 @@ impl Core {
     /// Posts a task that another thread has spawned for this core. Cancels it if the core is closed.
     pub(crate) fn spawn_posted(&self, task: Task) {
         self.note_intruder(task.id().get());
-        for observer in &self.shared().config.observers {
-            observer.spawned(&task);
+        if !self.is_closed() {
+            for observer in &self.shared().config.observers {
+                observer.spawned(&task);
+            }
         }
         let registry = lock(&self.shared_tasks);
         if registry.is_closed() {
             drop(registry);
-            return task.into_queued().cancel();
+            return task.into_queued().refuse();
         }
         self.counts.posted.add(1);
         self.inbox.push(task); // under the lock: whoever closes the registry finds it
