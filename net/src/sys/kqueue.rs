@@ -36,6 +36,7 @@ use crate::ready::Ready;
 
 use notifier::Notifier;
 
+#[deny(unsafe_code)]
 mod notifier;
 
 /// A token travels in the kernel's user pointer.

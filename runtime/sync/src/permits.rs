@@ -17,6 +17,7 @@
 
 #![allow(unsafe_code)]
 
+#[deny(unsafe_code)]
 mod source;
 
 use std::fmt;

@@ -5,8 +5,6 @@
 //!
 //! Rejected: readers that pass a waiting writer (a stream of readers would keep it out for ever).
 
-#![allow(unsafe_code)]
-
 mod guards;
 
 use std::cell::UnsafeCell;
@@ -56,6 +54,7 @@ pub struct RwLock<T: ?Sized> {
 
 // SAFETY: the value is read by who holds a permit and written by who holds all; the lock of the permits orders one
 // after the other. Test: model `rwlock_is_held_by_one_writer_or_by_readers`.
+#[allow(unsafe_code)]
 unsafe impl<T: ?Sized + Send + Sync> Sync for RwLock<T> {}
 
 impl<T: ?Sized> std::panic::UnwindSafe for RwLock<T> {}

@@ -5,6 +5,8 @@
 //! | a read guard, whole or of a part | one |
 //! | a write guard, whole or of a part | all; what a downgrade gives back is all but one |
 
+#![allow(unsafe_code)]
+
 use std::fmt;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
