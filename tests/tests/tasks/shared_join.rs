@@ -1,11 +1,12 @@
 //! Several that await one task: all are woken, each gets the output, and nothing is left behind.
 
-use std::sync::mpsc;
-use std::task::Poll;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, mpsc};
+use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 
 use mini::runtime::Builder;
-use mini::task::SharedJoinHandle;
+use mini::task::{JoinError, SharedJoinHandle};
 use mini_tests::net_support::in_each_runtime;
 use mini_tests::{Counts, LIMIT, caught, oneshot, poll_with, until, within};
 
@@ -144,5 +145,58 @@ fn a_crowd_may_wait_for_one_task() {
             }
             assert_eq!(std::sync::Arc::strong_count(&counts), 1, "no waker is left");
         });
+    });
+}
+
+/// A waker whose destructor asks the handle, which is shared by then.
+struct Asks(Mutex<Option<SharedJoinHandle<()>>>);
+
+impl Wake for Asks {
+    fn wake(self: Arc<Self>) {}
+}
+
+impl Drop for Asks {
+    fn drop(&mut self) {
+        let handle = self.0.get_mut().unwrap().take();
+        let _ = handle.map(|handle| handle.is_finished());
+    }
+}
+
+#[test]
+fn the_waker_of_a_poll_before_the_sharing_is_dropped_without_a_lock() {
+    within(LIMIT, || {
+        mini::block_on(async {
+            let mut handle = mini::spawn(std::future::pending::<()>());
+            let asks = Arc::new(Asks(Mutex::new(None)));
+            let waker = Waker::from(asks.clone());
+            assert!(Pin::new(&mut handle).poll(&mut Context::from_waker(&waker)).is_pending());
+            let mut shared = handle.shared();
+            *asks.0.lock().unwrap() = Some(shared.clone());
+            drop((asks, waker)); // a clone of it is left where the poll has left one
+            assert!(Pin::new(&mut shared).poll(&mut Context::from_waker(Waker::noop())).is_pending());
+            shared.abort();
+        })
+    });
+}
+
+/// Prints the error that is printed into it.
+struct Again(Arc<JoinError>, String);
+
+impl std::fmt::Write for Again {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        self.1 = format!("{text} {}", self.0);
+        Ok(())
+    }
+}
+
+#[test]
+fn an_error_may_be_printed_while_it_is_printed() {
+    within(LIMIT, || {
+        mini::block_on(async {
+            let error = mini::spawn(async { panic!("loud") }).shared().await.map(|()| ()).unwrap_err();
+            let mut again = Again(error.clone(), String::new());
+            std::fmt::write(&mut again, format_args!("{error}")).unwrap();
+            assert!(again.1.ends_with("panicked: loud"), "{}", again.1);
+        })
     });
 }

@@ -231,7 +231,7 @@ impl<'a> Worker<'a> {
             self.note_poll(self.why_of(matches!(polled, Polled::Asks(_, Class::ComputeBound))), took);
         }
         match polled {
-            Polled::Through | Polled::Ended => {}
+            Polled::Waits | Polled::Ended => {}
             Polled::Asks(task, class) if task.is_shared() => self.core.push_shared(task, class),
             Polled::Asks(task, class) => self.core.push_entry(task, class),
         }

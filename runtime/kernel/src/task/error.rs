@@ -184,7 +184,10 @@ impl fmt::Display for JoinError {
                     io::Error::from_raw_os_error(*code)
                 )
             }
-            Cause::Panicked(payload) => write!(f, "panicked: {}", message(&**lock(payload))),
+            Cause::Panicked(payload) => {
+                let text = message(&**lock(payload)).to_owned(); // the writer, a user's, may print this error too
+                write!(f, "panicked: {text}")
+            }
         }
     }
 }

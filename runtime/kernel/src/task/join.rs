@@ -129,6 +129,7 @@ impl<T> JoinHandle<T> {
     where
         T: Clone,
     {
+        let _displaced = self.take_waiter(); // by an earlier poll: under the handle's lock it would run user code
         SharedJoinHandle::new(self)
     }
 

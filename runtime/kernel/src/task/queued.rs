@@ -44,7 +44,7 @@ impl Class {
 #[must_use]
 pub enum Polled {
     /// The task waits.
-    Through,
+    Waits,
     /// The task has ended.
     Ended,
     /// Put it at the back of a queue of this class.
@@ -56,7 +56,7 @@ impl Polled {
     #[inline]
     pub(crate) fn then(&self) -> Then {
         match self {
-            Self::Through => Then::Waits,
+            Self::Waits => Then::Waits,
             Self::Asks(..) => Then::Asks,
             Self::Ended => Then::Ended,
         }
@@ -213,7 +213,7 @@ impl Queued {
         header.wait.fill(mini_context::notes(), false, || header.id.get());
         match header.state.finish_pending() {
             // The task may run elsewhere, and be freed, from here on.
-            OnPending::Idle => Polled::Through,
+            OnPending::Idle => Polled::Waits,
             OnPending::Requeue if header.state.is_shared() => {
                 header.times.note_wake();
                 Polled::Asks(self, Class::Woken)

@@ -22,12 +22,12 @@ pub(crate) fn start(shared: &Arc<Shared>) {
     if !HAS_TIME || monitor.is_started() {
         return;
     }
+    let name = shared.config.thread_name.of(format_args!("-monitor")); // may be a function of the user: before the lock
     let _alone = lock(&monitor.starting);
     if monitor.is_started() || monitor.is_stopped() {
         return;
     }
     let (watched, end) = (shared.clone(), shared.end.clone());
-    let name = shared.config.thread_name.of(format_args!("-monitor"));
     shared.end.note_monitor(true);
     let body = Box::new(move || {
         contain(|| run(&watched));
