@@ -193,7 +193,7 @@ impl std::fmt::Write for Again {
 fn an_error_may_be_printed_while_it_is_printed() {
     within(LIMIT, || {
         mini::block_on(async {
-            let error = mini::spawn(async { panic!("loud") }).shared().await.map(|()| ()).unwrap_err();
+            let error = mini::spawn(async { panic!("loud") }).shared().await.unwrap_err();
             let mut again = Again(error.clone(), String::new());
             std::fmt::write(&mut again, format_args!("{error}")).unwrap();
             assert!(again.1.ends_with("panicked: loud"), "{}", again.1);

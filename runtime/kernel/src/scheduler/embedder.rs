@@ -22,9 +22,9 @@
 //! ```
 //!
 //! A notification is a write to the eventfd in the epoll, so it makes the epoll readable until a turn polls it. Every
-//! turn polls it there, even without sockets. A thread in `block_on` retracts the announcement, and receives notifications in
-//! the embedder's place. When it leaves, it notifies, and the embedder's next turn puts everything in order
-//! (`Embedder`).
+//! turn polls it there, even without sockets. A thread in `block_on` retracts the announcement, and receives
+//! notifications in the embedder's place. When it leaves, it notifies, and the embedder's next turn puts everything in
+//! order (`Embedder`).
 //!
 //! Rejected: keeping the core between turns (`block_on` of the embedder would wait for itself). A descriptor of its own
 //! in addition to the epoll (a write more per wake).

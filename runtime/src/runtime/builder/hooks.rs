@@ -169,8 +169,8 @@ impl<R> Builder<R> {
         self
     }
 
-    /// Calls `hook` when a task has ended, after its last poll: with an output, a panic, or because it was cancelled. At
-    /// the end of the runtime, any thread may call it.
+    /// Calls `hook` when a task has ended, after its last poll: with an output, a panic, or because it was cancelled.
+    /// At the end of the runtime, any thread may call it.
     ///
     /// # Examples
     ///
