@@ -4,21 +4,18 @@
 #
 #   tests/kqueue/check.sh [--link] [TARGET...]
 #
-# No target but this machine's own has a standard library to install everywhere, so it is built from its source: Debian
-# ships a recent compiler together with it. The packages (about 137 MB, 850 MB unpacked) are downloaded once, by
-# `apt-get download`, and unpacked into a folder; nothing is installed. Needs Debian 12 or later, cargo, and the crate
-# registry for what the standard library is made of. The first check of a target takes about a minute, later ones
-# seconds.
+# The standard library is built from its source for each target, as rustup has none for all of them. That takes a
+# nightly compiler, which rustup installs together with the source. The first check of a target takes about a minute,
+# later ones seconds.
 #
 # With --link the echo example is also linked for those targets for which `zig cc` has the names in the C library
 # (FreeBSD, NetBSD, macOS on ARM), so that each function called exists there. That takes the package ziglang of PyPI, by
 # pip: 101 MB.
 #
-# MINI_KQUEUE_CACHE is where downloads and builds are kept; by default target/kqueue.
+# MINI_KQUEUE_CACHE is where builds and the linker are kept; by default target/kqueue.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 cache=$(realpath -m "${MINI_KQUEUE_CACHE:-target/kqueue}")
-root=$cache/root
 link=
 if [ "${1:-}" = --link ]; then link=1; shift; fi
 targets=("$@")
@@ -26,25 +23,10 @@ targets=("$@")
   x86_64-unknown-freebsd aarch64-apple-darwin x86_64-unknown-netbsd x86_64-unknown-openbsd
 )
 
-# needs PACKAGE PATTERN: the packages it depends on, of those that match.
-needs() { apt-cache depends "$1" | sed -n "s/^ *Depends: \($2\)\$/\1/p" | head -n 1; }
-
-if ! [ -e "$root/complete" ]; then
-  library=$(needs libstd-rust-web-dev 'libstd-rust-web-[0-9.]*')
-  [ -n "$library" ] || { echo "apt knows no rustc-web: run apt-get update first"; exit 1; }
-  mkdir -p "$cache/deb" "$root"
-  llvm=$(needs "$library" 'libllvm[0-9.]*')
-  (cd "$cache/deb" && apt-get download rustc-web rust-web-src libstd-rust-web-dev "$library" "$llvm")
-  for package in "$cache"/deb/*.deb; do dpkg -x "$package" "$root"; done
-  touch "$root/complete"
-fi
-
-# `-Zbuild-std` is for nightly compilers, and for those that are told to be one.
-export RUSTC=$root/usr/bin/rustc RUSTDOC=$root/usr/bin/rustdoc RUSTC_BOOTSTRAP=1
-libraries=$(dirname "$(find "$root/usr/lib" -name 'librustc_driver-*.so' | head -n 1)")
-LD_LIBRARY_PATH=$libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-export LD_LIBRARY_PATH CARGO_TARGET_DIR=$cache/build
-unset RUSTFLAGS RUSTUP_TOOLCHAIN
+rustup component add --toolchain nightly rust-src >/dev/null 2>&1 || { echo "no nightly compiler to be had"; exit 3; }
+export RUSTUP_TOOLCHAIN=nightly CARGO_TARGET_DIR=$cache/build
+unset RUSTFLAGS
+mkdir -p "$cache"
 
 # linker TARGET ZIG_TARGET: writes a linker for cargo, which leaves out what zig does not know or need.
 linker() {
@@ -87,13 +69,13 @@ link() {
     && file "$CARGO_TARGET_DIR/$1/debug/examples/echo"
 }
 
-"$RUSTC" --version
+rustc --version
 failed=()
 for target in "${targets[@]}"; do
   log=$cache/$target.log
   # A warning fails too. Not by `-D warnings`: that would go for the standard library as well.
   if cargo check -Zbuild-std=std,test --target "$target" --all-features --lib --tests \
-      -p mini-time -p mini-net -p mini-rt >"$log" 2>&1 \
+      -p mini-time -p mini-net -p mini-kernel -p mini-rt >"$log" 2>&1 \
       && cargo check -Zbuild-std=std --target "$target" -p mini-more-examples --example redis >>"$log" 2>&1 \
       && ! grep -q '^warning' "$log"; then
     echo "$target: no error, no warning"
