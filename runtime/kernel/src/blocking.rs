@@ -110,7 +110,7 @@ struct IdleThread {
     changed: Condvar,
 }
 
-/// What `Metrics` tells.
+/// The numbers of threads and jobs, for `Metrics`.
 pub struct Gauge {
     pub threads: usize,
     /// Threads that wait and are not called.
@@ -349,6 +349,11 @@ impl<J: Job> Blocking<J> {
             state = deadline.wait(&place.changed, &self.state, state);
         }
         (state, false)
+    }
+
+    /// Whether it refuses jobs.
+    pub(crate) fn is_closed(&self) -> bool {
+        lock(&self.state).closed
     }
 
     fn job_ended(&self) {

@@ -1,8 +1,8 @@
 //! The state that the cores of one runtime share: the injectors, the set of parked workers, the blocking threads, the
 //! monitor, the end.
 //!
-//! A `Handle` is an `Arc` of it. Tasks count it too (see `core_refs.rs`), so it lives until
-//! the last waker is gone; its system resources (threads, tasks, waiters) end with [`Shared::shutdown`].
+//! A `Handle` is an `Arc` of it. Tasks count it too (see `core_refs.rs`), so it lives until the last waker is gone; its
+//! system resources (threads, tasks, waiters) end with [`Shared::shutdown`].
 
 use std::io;
 use std::sync::{Arc, Weak};
@@ -203,7 +203,7 @@ impl Shared {
             std::task::Poll::Ready((job.take().expect("polled once"))())
         });
         let (task, handle) = task::new(future, self.cores[0].schedule(), Start::Shared, origin);
-        if !self.is_closing() {
+        if !self.config.observers.is_empty() && !self.blocking.is_closed() {
             for observer in &self.config.observers {
                 observer.spawned(&task);
             }

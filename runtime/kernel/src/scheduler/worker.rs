@@ -91,6 +91,8 @@ pub struct Worker<'a> {
     long_poll: u64,
     /// The poll in progress was announced.
     is_told: bool,
+    /// Observers call hooks after a poll.
+    has_hooks: bool,
     slack: Option<u64>,
     /// It polls tasks that other workers may run too.
     has_shared: bool,
@@ -149,6 +151,7 @@ impl<'a> Worker<'a> {
             quotas: Default::default(),
             was_woken: true,
             is_told: false,
+            has_hooks: core.observers.iter().any(|observer| observer.has_hooks()),
             long_poll: if !core.observers.is_empty() { 0 } else { WAKE_COST },
             slack,
             has_shared: shared.is_multi_thread() && core.takes_shared(),
@@ -259,15 +262,14 @@ impl<'a> Worker<'a> {
     #[inline(never)]
     fn tell_end(&mut self, then: Then) {
         self.is_told = false;
-        let has_hooks = self.core.observers.iter().any(|observer| observer.has_hooks());
-        if has_hooks {
+        if self.has_hooks {
             self.count_unmeasured();
         }
         for observer in &self.core.observers {
             observer.end(then, self.why != Why::Woken);
         }
         self.end_long_poll();
-        if has_hooks {
+        if self.has_hooks {
             self.meter.leave_out(); // a hook is no part of the next poll
         }
     }
@@ -302,9 +304,8 @@ impl<'a> Worker<'a> {
         if self.why == Why::Woken { self.compute_bound_after } else { 0 }
     }
 
-    /// How a poll is counted. If its task is compute-bound afterwards, it was a poll of that class, and nothing
-    /// is owed for it: the system may have preempted the poll, and the task, alone in its class, would be paid for
-    /// that.
+    /// How a poll is counted. If its task is compute-bound afterwards, it was a poll of that class, and nothing is owed
+    /// for it: the system may have preempted the poll, and the task, alone in its class, would be paid for that.
     #[inline]
     fn why_of(&self, is_compute_bound: bool) -> Why {
         if is_compute_bound && self.why == Why::Woken { Why::Spare } else { self.why }

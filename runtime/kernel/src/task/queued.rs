@@ -135,9 +135,9 @@ impl Queued {
 
     /// Drops the future without polling it, and completes the task as cancelled.
     pub(crate) fn cancel(self) {
-        let (who, shared) = (self.who(), self.header().schedule.arc());
+        let (who, observed) = (self.who(), self.header().schedule.observed());
         self.refuse();
-        for observer in &shared.config.observers {
+        for observer in observed.iter().flat_map(|shared| &shared.config.observers) {
             observer.discarded(who);
         }
     }

@@ -139,6 +139,11 @@ impl Schedule {
         unsafe { Arc::from_raw(self.core().shared_address()) }
     }
 
+    /// The runtime, if it has observers: it may end with the task.
+    pub(crate) fn observed(&self) -> Option<Arc<Shared>> {
+        (!self.core().shared().config.observers.is_empty()).then(|| self.arc())
+    }
+
     /// The layers above, which report what no join handle will see.
     pub(crate) fn extension(&self) -> &dyn Extension {
         &*self.core().shared().extension
