@@ -105,8 +105,8 @@ impl Reactor {
     /// wait. It returns early without an event only on a notification or a signal. The result is then `Ok(0)`, because
     /// a notification is not counted.
     ///
-    /// Any thread may call this, several at the same time, each with its own `Events`: an event goes to one of them,
-    /// and so does a notification.
+    /// Several threads may call this at the same time, each with its own `Events`. An event goes to one of them, and so
+    /// does a notification.
     ///
     /// # Examples
     ///

@@ -199,7 +199,7 @@ impl Events {
         Events { list: vec![empty(); capacity].into_boxed_slice(), filled: 0 }
     }
 
-    /// How many answers there are, the notifier's included.
+    /// Returns the number of answers, with that of the notifier.
     pub(crate) fn len(&self) -> usize {
         self.filled
     }

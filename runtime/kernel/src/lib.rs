@@ -5,7 +5,7 @@
 //! [`Extension`](scheduler::extension::Extension), and the walk over all tasks of a core. It knows none of them, and
 //! has no features. It has no use by itself, and what it shows may change with any version.
 
-// What users see of it, by way of `mini-rt`, has pages; the rest is for that crate.
+// The types that `mini-rt` shows to users have pages. All other items are for that crate.
 #![allow(rustdoc::private_intra_doc_links)]
 #![allow(missing_docs, clippy::len_without_is_empty, clippy::new_without_default)]
 

@@ -230,8 +230,8 @@ fn what_the_drop_of_an_output_spawns_is_waited_for() {
     });
 }
 
-/// Tasks that run on and on: from their second poll on they are compute-bound, in local queues that overflow
-/// into the injector of that class, beside woken tasks.
+/// Tasks that run on and on: from their second poll on they are compute-bound, in local queues that overflow into the
+/// injector of that class, beside woken tasks.
 ///
 /// Planted: a worker that never looks into that injector (`Worker::choose`).
 #[test]

@@ -2,8 +2,7 @@
 //!
 //! A [`LocalKey`] is a thread-local place. A scope carries its value and puts it there during each poll, and while its
 //! future is dropped. During the poll the scope keeps the previous value, that of an outer scope, and then puts it
-//! back, even if the future panics. `mini_kernel` hides the values from tasks that
-//! run in the middle of a scope.
+//! back, even if the future panics. The kernel hides the values from tasks that run in the middle of a scope.
 //!
 //! Rejected: a map in the task's header (8 bytes per task, an allocation and a hash per value, and nothing for futures
 //! that are not tasks).

@@ -41,7 +41,7 @@ pub struct Config {
     pub hooks: Hooks,
     /// Are told what the runtime does.
     pub observers: Vec<Arc<dyn Observe>>,
-    /// What chooses the task that is polled next, and its clock.
+    /// The choice of the next task, in place of the worker's rule, and the clock that belongs to it.
     pub pick: Option<(Clock, Arc<dyn Pick>)>,
 }
 

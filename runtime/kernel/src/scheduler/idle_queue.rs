@@ -1,8 +1,8 @@
 //! The futures that wait for a moment in which a core's worker has nothing else to do.
 //!
-//! Filled by `Idle`, when the worker polls it; emptied by the worker, one future at a time, when
-//! the worker has found no task and a poll of its driver has brought none. A worker does not park before that. Futures
-//! come only on the thread that holds the core, so the worker always knows of them, and nothing has to unpark it.
+//! Filled by `Idle`, when the worker polls it; emptied by the worker, one future at a time, when the worker has found
+//! no task and a poll of its driver has brought none. A worker does not park before that. Futures come only on the
+//! thread that holds the core, so the worker always knows of them, and nothing has to unpark it.
 //!
 //! A place is a number that is never used twice, and is taken once: by the worker, which wakes the future that waits
 //! there, or by the future, which leaves when it is dropped or polled by another worker. A future may leave on any

@@ -21,8 +21,7 @@ use crate::scheduler::worker;
 use crate::task::hide;
 use crate::task::{Class, Id, Task};
 
-/// The tasks and jobs that a shutdown left behind; see
-/// `Runtime::shutdown_timeout`.
+/// The tasks and jobs that a shutdown left behind; see `Runtime::shutdown_timeout`.
 ///
 /// These tasks and jobs continue in the background: a task ends when its poll does, a job when its function returns.
 /// Blocking jobs that had not begun are cancelled instead. `Display` prints a line for each; cancelled jobs that were
@@ -165,8 +164,8 @@ impl ShutdownReport {
         &self.tasks
     }
 
-    /// Returns the number of further tasks that are bound to a worker in a long poll: those made by
-    /// `spawn_local`, and all tasks of a `current_thread` runtime.
+    /// Returns the number of further tasks that are bound to a worker in a long poll: those made by `spawn_local`, and
+    /// all tasks of a `current_thread` runtime.
     ///
     /// # Examples
     ///

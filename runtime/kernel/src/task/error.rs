@@ -109,11 +109,11 @@ impl JoinError {
         self.0.source.id
     }
 
-    /// Returns the name of the task, if it was given one by a `Builder`.
+    /// Returns the name of the task, if it was given one by a `mini::task::Builder`.
     ///
     /// # Examples
     ///
-    /// See `Builder`.
+    /// See `mini::task::Builder`.
     pub fn name(&self) -> Option<&str> {
         self.0.source.name.as_deref()
     }

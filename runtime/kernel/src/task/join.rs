@@ -21,7 +21,7 @@ use crate::scheduler::current;
 ///
 /// Dropping it detaches the task, which keeps running.
 ///
-/// Made by `spawn`, `spawn_local` and `spawn_blocking`.
+/// Made by `mini::spawn`, `mini::spawn_local` and `mini::spawn_blocking`.
 ///
 /// Its `Debug` shows the task: id, name, the line that spawned it, how often it was polled, and as `last_wait` what its
 /// last poll was pending for, with the line that made that future. If there are several futures it shows one: a socket
@@ -180,11 +180,11 @@ impl<T> JoinHandle<T> {
         self.task.id()
     }
 
-    /// Returns the name of the task, if it was given one by a `Builder`.
+    /// Returns the name of the task, if it was given one by a `mini::task::Builder`.
     ///
     /// # Examples
     ///
-    /// See `Builder::spawn_on`.
+    /// See `mini::task::Builder::spawn_on`.
     pub fn name(&self) -> Option<Arc<str>> {
         self.task.name().cloned()
     }
@@ -418,7 +418,7 @@ impl AbortHandle {
         self.task.id()
     }
 
-    /// Returns the name of the task, if it was given one by a `Builder`.
+    /// Returns the name of the task, if it was given one by a `mini::task::Builder`.
     ///
     /// # Examples
     ///

@@ -1,9 +1,9 @@
 //! The origin of a task: the line that spawned it, and the name that it may have.
 //!
 //! The line is in every header. A name is behind the future, only in the cells of tasks that may have one: a cell is
-//! generic over its [`Label`], and the label of a task spawned without a `Builder` has no size. So
-//! names cost other tasks neither a byte nor an instruction, can be read by any thread while the task exists, and
-//! outlive the future, for a later error.
+//! generic over its [`Label`], and the label of a task spawned without a `Builder` has no size. So names cost other
+//! tasks neither a byte nor an instruction, can be read by any thread while the task exists, and outlive the future,
+//! for a later error.
 //!
 //! Rejected: a pointer in the header (8 bytes per task). A table in addition to the registry (a lock, and a look-up per
 //! ended task). A wrapper around the future (gone when the future is, and only the runner may look into it).

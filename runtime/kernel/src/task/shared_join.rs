@@ -161,11 +161,11 @@ impl<T> SharedJoinHandle<T> {
         self.joined.id
     }
 
-    /// Returns the name of the task, if it was given one by a `Builder`.
+    /// Returns the name of the task, if it was given one by a `mini::task::Builder`.
     ///
     /// # Examples
     ///
-    /// See `Builder::spawn_on`.
+    /// See `mini::task::Builder::spawn_on`.
     pub fn name(&self) -> Option<Arc<str>> {
         self.joined.name.clone()
     }

@@ -149,9 +149,9 @@ impl Worker<'_> {
         self.compute_bound_after = (part as u32).clamp(COMPUTE_BOUND_AT_LEAST, COMPUTE_BOUND_AFTER);
     }
 
-    /// If another worker has more tasks than this one, takes half of the difference. Otherwise tasks that
-    /// always ask for another poll would stay where they are, and run more rarely the more of them there are. If the
-    /// difference is odd, the odd task changes sides each time, and has its turn on both.
+    /// If another worker has more tasks than this one, takes half of the difference. Otherwise tasks that always ask
+    /// for another poll would stay where they are, and run more rarely the more of them there are. If the difference is
+    /// odd, the odd task changes sides each time, and has its turn on both.
     fn compare(&mut self) {
         let core = self.core;
         let last = self.compared;
@@ -173,8 +173,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Whether enough time has passed since the last driver check: it is less if only compute-bound tasks wait
-    /// here.
+    /// Whether enough time has passed since the last driver check: it is less if only compute-bound tasks wait here.
     #[inline]
     fn is_time_to_check(&self, now: u64) -> bool {
         let since = now - self.checked_at; // the time of a meter never goes back

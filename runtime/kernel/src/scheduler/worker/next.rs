@@ -1,9 +1,9 @@
 //! The choice of the next task: [`Worker::next`] is the one function that chooses.
 //!
-//! Woken tasks first, then compute-bound ones; of each class the owned and the shared ones in turn, first in,
-//! first out. While woken tasks never end, compute-bound ones have their share of the time. A worker without woken
-//! tasks takes some from the injector. A worker without any task fires the late timers of other workers, and takes
-//! tasks from one of them.
+//! Woken tasks first, then compute-bound ones; of each class the owned and the shared ones in turn, first in, first
+//! out. While woken tasks never end, compute-bound ones have their share of the time. A worker without woken tasks
+//! takes some from the injector. A worker without any task fires the late timers of other workers, and takes tasks from
+//! one of them.
 //!
 //! Rejected: polling next the task that was woken last, though others wait (a connection of HTTP/2 ran after each of
 //! its streams, with a write for each: six times as many, and 0.64 of the requests per second).
